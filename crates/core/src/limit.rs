@@ -1,0 +1,376 @@
+//! Limits as people write them, and as the gate uses them once they are checked.
+
+use crate::rule::{PERIOD_MAX, Rule, UNITS_MAX};
+use crate::time::Span;
+
+/// Most rules under one name: a second, a minute, a day and a concurrency.
+pub const RULES_MAX: usize = 4;
+
+/// A limit as written: one rule, or several that must all admit. Checked when it is defined.
+///
+/// ```
+/// use tollgate_core::{Definition, Limit};
+///
+/// let stripe = Limit::per_minute(100).burst(150).and(Limit::concurrency(20));
+/// assert_eq!(Definition::new(stripe)?.capacity(), 20);
+/// # Ok::<(), tollgate_core::LimitError>(())
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Limit {
+    rules: Vec<RuleSpec>,
+    /// A setting that was given to a rule that has none such.
+    misplaced: Option<LimitError>,
+}
+
+/// One rule as written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum RuleSpec {
+    /// Continuous refill of `limit` per `per`; starts full, with `burst` units.
+    TokenBucket {
+        /// Units per period.
+        limit: u64,
+        /// The period.
+        per: Span,
+        /// Units at once.
+        burst: u64,
+        /// Jitter between our start and the upstream's count, taken off the burst.
+        guard: Span,
+    },
+    /// `limit` units in each window of `per`. The seam between two windows may see twice that.
+    FixedWindow {
+        /// Units per window.
+        limit: u64,
+        /// The window's length.
+        per: Span,
+        /// Where windows start.
+        align: Align,
+        /// Jitter, added to the window.
+        guard: Span,
+    },
+    /// At most `limit` units in any interval of length `per`.
+    SlidingWindow {
+        /// Units per interval.
+        limit: u64,
+        /// The interval's length.
+        per: Span,
+        /// Jitter, added to the window.
+        guard: Span,
+    },
+    /// At most `limit` units at a time.
+    Concurrency {
+        /// Units at a time.
+        limit: u64,
+    },
+}
+
+/// Where fixed windows start.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum Align {
+    /// At the first call after the last window.
+    #[default]
+    FirstCall,
+    /// On the calendar of a time zone: at local midnight, on Mondays, or at parts of a day.
+    Calendar {
+        /// Its name in the IANA database, as in `Europe/Berlin`.
+        zone: String,
+    },
+}
+
+impl RuleSpec {
+    /// The rule's name in JSON, commands and messages.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::TokenBucket { .. } => "token_bucket",
+            Self::FixedWindow { .. } => "fixed_window",
+            Self::SlidingWindow { .. } => "sliding_window",
+            Self::Concurrency { .. } => "concurrency",
+        }
+    }
+}
+
+impl Limit {
+    /// The rules given, all of which must admit.
+    pub fn of(rules: Vec<RuleSpec>) -> Self {
+        Self { rules, misplaced: None }
+    }
+
+    /// A token bucket of `limit` per `per`; its burst is `limit` unless set.
+    pub fn per(limit: u64, per: impl Into<Span>) -> Self {
+        let per = per.into();
+        Self::of(vec![RuleSpec::TokenBucket { limit, per, burst: limit, guard: Span::ZERO }])
+    }
+
+    /// A token bucket of `limit` per second.
+    pub fn per_second(limit: u64) -> Self {
+        Self::per(limit, Span::from_secs(1))
+    }
+
+    /// A token bucket of `limit` per minute.
+    pub fn per_minute(limit: u64) -> Self {
+        Self::per(limit, Span::from_minutes(1))
+    }
+
+    /// A token bucket of `limit` per hour.
+    pub fn per_hour(limit: u64) -> Self {
+        Self::per(limit, Span::from_hours(1))
+    }
+
+    /// A token bucket of `limit` per 24 hours. For a quota that resets at midnight, see
+    /// [`Limit::on_calendar`].
+    pub fn per_day(limit: u64) -> Self {
+        Self::per(limit, Span::from_days(1))
+    }
+
+    /// `limit` in each window of `per` that opens at the first call.
+    pub fn fixed_window(limit: u64, per: impl Into<Span>) -> Self {
+        let (per, align, guard) = (per.into(), Align::FirstCall, Span::ZERO);
+        Self::of(vec![RuleSpec::FixedWindow { limit, per, align, guard }])
+    }
+
+    /// At most `limit` in any interval of `per`.
+    pub fn sliding_window(limit: u64, per: impl Into<Span>) -> Self {
+        Self::of(vec![RuleSpec::SlidingWindow { limit, per: per.into(), guard: Span::ZERO }])
+    }
+
+    /// At most `limit` at a time.
+    pub fn concurrency(limit: u64) -> Self {
+        Self::of(vec![RuleSpec::Concurrency { limit }])
+    }
+
+    /// How many units a token bucket lets through at once.
+    #[must_use]
+    pub fn burst(self, units: u64) -> Self {
+        self.set("burst", |rule| match rule {
+            RuleSpec::TokenBucket { burst, .. } => {
+                *burst = units;
+                true
+            }
+            _ => false,
+        })
+    }
+
+    /// Keeps the upstream's window whole although our start and its count are up to `span` apart.
+    #[must_use]
+    pub fn guard(self, span: impl Into<Span>) -> Self {
+        let span = span.into();
+        self.set("guard", |rule| match rule {
+            RuleSpec::TokenBucket { guard, .. }
+            | RuleSpec::FixedWindow { guard, .. }
+            | RuleSpec::SlidingWindow { guard, .. } => {
+                *guard = span;
+                true
+            }
+            RuleSpec::Concurrency { .. } => false,
+        })
+    }
+
+    /// Starts fixed windows on the calendar of a time zone, as in `Europe/Berlin`.
+    #[must_use]
+    pub fn on_calendar(self, zone: &str) -> Self {
+        self.set("align", |rule| match rule {
+            RuleSpec::FixedWindow { align, .. } => {
+                *align = Align::Calendar { zone: zone.to_owned() };
+                true
+            }
+            _ => false,
+        })
+    }
+
+    /// Both limits under one name: all their rules must admit.
+    #[must_use]
+    pub fn and(mut self, other: Self) -> Self {
+        self.rules.extend(other.rules);
+        self.misplaced = self.misplaced.or(other.misplaced);
+        self
+    }
+
+    /// The rules as written.
+    pub fn rules(&self) -> &[RuleSpec] {
+        &self.rules
+    }
+
+    /// Changes the rule written last, or remembers that it has no such setting: `change` says so.
+    fn set(mut self, setting: &'static str, change: impl Fn(&mut RuleSpec) -> bool) -> Self {
+        if let Some(rule) = self.rules.last_mut()
+            && !change(rule)
+        {
+            self.misplaced = Some(LimitError::Misplaced { setting, rule: rule.kind() });
+        }
+        self
+    }
+}
+
+/// A checked limit, ready to decide.
+// Invariant: 1 to RULES_MAX rules, at most one of them a concurrency.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Definition {
+    limit: Limit,
+    rules: Box<[Rule]>,
+    capacity: u64,
+}
+
+impl Definition {
+    /// Checks what was written.
+    pub fn new(limit: Limit) -> Result<Self, LimitError> {
+        if let Some(error) = limit.misplaced {
+            return Err(error);
+        }
+        match limit.rules.len() {
+            0 => return Err(LimitError::NoRule),
+            1..=RULES_MAX => {}
+            count => return Err(LimitError::TooManyRules { count }),
+        }
+        let rules = limit.rules.iter().map(Rule::new).collect::<Result<Box<[_]>, _>>()?;
+        if rules.iter().filter(|rule| !rule.is_rate()).count() > 1 {
+            return Err(LimitError::TwoConcurrencies);
+        }
+        let capacity = rules.iter().map(Rule::capacity).min().unwrap_or(0);
+        Ok(Self { limit, rules, capacity })
+    }
+
+    /// The limit as it was written.
+    pub fn limit(&self) -> &Limit {
+        &self.limit
+    }
+
+    /// The rules, in the order in which they were written.
+    pub fn rules(&self) -> &[Rule] {
+        &self.rules
+    }
+
+    /// The largest weight that can ever pass.
+    pub fn capacity(&self) -> u64 {
+        self.capacity
+    }
+
+    /// Whether one of the rules counts slots.
+    pub fn has_slots(&self) -> bool {
+        self.rules.iter().any(|rule| !rule.is_rate())
+    }
+}
+
+/// Why a limit cannot be defined.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum LimitError {
+    /// It has no rule.
+    #[error(
+        "a limit needs at least one rule: token_bucket, fixed_window, sliding_window or concurrency"
+    )]
+    NoRule,
+    /// It has too many rules.
+    #[error(
+        "a limit takes up to {RULES_MAX} rules, and this one has {count}: split it into two limits and let calls owe both"
+    )]
+    TooManyRules {
+        /// How many were given.
+        count: usize,
+    },
+    /// It counts slots twice.
+    #[error("a limit takes one concurrency rule: keep the smaller one")]
+    TwoConcurrencies,
+    /// A number of units is zero.
+    #[error(
+        "{setting} is 0, and nothing would ever pass: give at least 1, or close the limit to stop it for a while"
+    )]
+    Zero {
+        /// Which setting.
+        setting: &'static str,
+    },
+    /// A number of units is too large.
+    #[error("{setting} is {value}, and the most is {UNITS_MAX}: count in a larger unit")]
+    TooLarge {
+        /// Which setting.
+        setting: &'static str,
+        /// What was given.
+        value: u64,
+    },
+    /// The period is zero or too long.
+    #[error("a period of {per} is not between 1ns and 366d: for a count at a time use concurrency")]
+    Period {
+        /// What was given.
+        per: Span,
+    },
+    /// The guard is as long as the period.
+    #[error(
+        "a guard of {guard} is not shorter than the period of {per}: it covers jitter, tens of milliseconds"
+    )]
+    GuardTooLong {
+        /// The guard.
+        guard: Span,
+        /// The period.
+        per: Span,
+    },
+    /// The guard leaves nothing of the burst.
+    #[error(
+        "a guard of {guard} takes all of a burst of {burst}: raise the burst or shorten the guard"
+    )]
+    GuardTakesTheBurst {
+        /// The burst as written.
+        burst: u64,
+        /// The guard.
+        guard: Span,
+    },
+    /// Calendar windows cannot be made longer.
+    #[error(
+        "a window on a calendar takes no guard: its ends are fixed; lower the limit a little instead"
+    )]
+    GuardOnCalendar,
+    /// The burst would take years to fill.
+    #[error(
+        "a burst of {burst} at {limit} per {per} takes over ten years to fill: lower the burst or raise the limit"
+    )]
+    BurstFillsTooSlowly {
+        /// The burst.
+        burst: u64,
+        /// Units per period.
+        limit: u64,
+        /// The period.
+        per: Span,
+    },
+    /// No such time zone.
+    #[error(
+        "{zone:?} is no time zone: use a name from the IANA database, as in Europe/Berlin or UTC"
+    )]
+    UnknownZone {
+        /// What was given.
+        zone: String,
+    },
+    /// No calendar has such a period.
+    #[error("a period of {per} does not fit a calendar: use 1d, 1w, or a part of a day such as 1h")]
+    NotACalendarPeriod {
+        /// What was given.
+        per: Span,
+    },
+    /// The rule has no such setting.
+    #[error("{rule} has no {setting}: remove it, or choose the rule that has")]
+    Misplaced {
+        /// The setting.
+        setting: &'static str,
+        /// The rule.
+        rule: &'static str,
+    },
+}
+
+pub(crate) fn checked_limit(limit: u64) -> Result<(), LimitError> {
+    checked_units("limit", limit)
+}
+
+pub(crate) fn checked_units(setting: &'static str, value: u64) -> Result<(), LimitError> {
+    match value {
+        0 => Err(LimitError::Zero { setting }),
+        1..=UNITS_MAX => Ok(()),
+        _ => Err(LimitError::TooLarge { setting, value }),
+    }
+}
+
+pub(crate) fn checked_period(per: Span, guard: Span) -> Result<(), LimitError> {
+    if per.is_zero() || per > PERIOD_MAX {
+        return Err(LimitError::Period { per });
+    }
+    if guard >= per {
+        return Err(LimitError::GuardTooLong { guard, per });
+    }
+    Ok(())
+}

@@ -1,0 +1,254 @@
+//! A meter: a limit's state for one partition. Says when a weight passes, takes payment, settles.
+
+mod carry;
+mod ledger;
+#[cfg(test)]
+mod model;
+pub mod plain;
+#[cfg(test)]
+mod properties;
+mod settle;
+
+use crate::limit::Definition;
+use crate::rule::slots::HoldId;
+use crate::rule::{Opening, Rule, RuleState};
+use crate::time::{Now, Span, Timestamp};
+use ledger::Ledger;
+
+/// Longest time an upstream's answer may close a meter.
+pub const CLOSED_MAX: Span = Span::from_days(1);
+
+/// State of one limit for one partition.
+// Invariant: one ledger for each rule of the definition that the meter is used with, of its kind.
+#[derive(Debug, Clone)]
+pub struct Meter {
+    ledgers: Box<[Ledger]>,
+    closed: Option<Closed>,
+    /// Payments so far: a receipt remembers its place among them.
+    sequence: u64,
+    /// A receipt from before belongs to a meter that was as good as new since.
+    born: Timestamp,
+    /// Payments up to this one were made under other rules, or forgotten.
+    changed: u64,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Closed {
+    until: Timestamp,
+    reason: Box<str>,
+}
+
+/// Why a weight does not pass a meter now, and when it does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Blocker {
+    /// What is in the way.
+    pub cause: Cause,
+    /// Which of the limit's rules opens last.
+    pub rule: usize,
+    /// When it opens.
+    pub opening: Opening,
+}
+
+/// What is in the way of a weight.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Cause {
+    /// The rate is used up; the wait is computed.
+    Spent,
+    /// All slots are held.
+    Slots,
+    /// The upstream asked for a pause, or an operator closed it.
+    Closed,
+    /// Another call has the turn.
+    Turn,
+    /// The limit was changed so that this weight can never pass.
+    Impossible,
+    /// The limit was removed.
+    Missing,
+}
+
+/// How a meter stands: its tightest rule.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Standing {
+    /// The number in that rule: per period, or at a time.
+    pub limit: u64,
+    /// The period of that rule; none for concurrency.
+    pub per: Option<Span>,
+    /// Units that would pass now; negative under debt.
+    pub remaining: i64,
+    /// How long until the meter is as new, slots aside.
+    pub reset_after: Span,
+}
+
+/// Proof that a weight was paid at one meter: what settling needs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Payment {
+    /// What was paid.
+    pub weight: u64,
+    /// When it was recorded.
+    pub paid_at: Timestamp,
+    /// When the call may start: later than `paid_at` if it was reserved.
+    pub starts: Now,
+    /// The slots it holds, if the limit has any.
+    pub hold: Option<HoldId>,
+    /// Its place among the meter's payments.
+    pub sequence: u64,
+    /// Bit i: rule i keeps it as a promise until it starts.
+    pub promised: u8,
+}
+
+/// How a call takes slots: under which name, and until when at the latest.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Holding {
+    /// A name that was not used before.
+    pub id: HoldId,
+    /// `Timestamp::MAX`: until it is let go.
+    pub expires: Timestamp,
+}
+
+impl Meter {
+    /// A meter from which nothing is missing.
+    pub fn new(definition: &Definition, now: Timestamp) -> Self {
+        let ledgers = definition.rules().iter().map(|rule| Ledger::new(rule.fresh())).collect();
+        Self { ledgers, closed: None, sequence: 0, born: now, changed: 0 }
+    }
+
+    /// Why `weight` does not pass now; `None` if it does.
+    pub fn blocker(&self, definition: &Definition, weight: u64, now: Now) -> Option<Blocker> {
+        if weight > definition.capacity() {
+            let (cause, opening) = (Cause::Impossible, Opening::OnRelease);
+            return Some(Blocker { cause, rule: 0, opening });
+        }
+        let mut last = self.closed_blocker(now);
+        for (index, (rule, ledger)) in self.pairs(definition).enumerate() {
+            let opening = ledger.opens(rule, weight, now);
+            let opens_later = last.is_none_or(|last| last.opening < opening);
+            if opening > Opening::At(now.at) && opens_later {
+                let cause = if rule.is_rate() { Cause::Spent } else { Cause::Slots };
+                last = Some(Blocker { cause, rule: index, opening });
+            }
+        }
+        last
+    }
+
+    /// The first instant at which `weight` passes once `ahead` has passed before it, packed
+    /// without waste: the wait told to who may not overtake.
+    pub fn opens_behind(
+        &self,
+        definition: &Definition,
+        (ahead, weight): (u64, u64),
+        now: Now,
+    ) -> Opening {
+        let total = ahead.saturating_add(weight);
+        let closed = self.closed_blocker(now).map_or(Opening::At(now.at), |b| b.opening);
+        let each = self.pairs(definition).map(|(rule, ledger)| {
+            let opening = ledger.opens(rule, weight, now);
+            if rule.is_rate() {
+                opening.max(rule.opens(&ledger.state, total, now))
+            } else {
+                opening
+            }
+        });
+        each.fold(closed, Opening::max)
+    }
+
+    /// Takes `weight` for a call that starts at `start`, now or later; the caller has checked that
+    /// it passes then. A limit with slots needs a holding.
+    pub fn pay(
+        &mut self,
+        definition: &Definition,
+        weight: u64,
+        (now, start): (Now, Timestamp),
+        holding: Option<Holding>,
+    ) -> Payment {
+        let starts = now.moved_to(start.max(now.at));
+        self.sequence += 1;
+        let mut promised = 0;
+        for (index, (rule, ledger)) in pairs_mut(&mut self.ledgers, definition).enumerate() {
+            if let (RuleState::Slots(slots), Some(holding)) = (&mut ledger.state, holding) {
+                slots.expire(now.at);
+                slots.hold(holding.id, weight, holding.expires);
+            } else if ledger.pay(rule, weight, (now, starts)) {
+                promised |= 1 << index;
+            }
+        }
+        let hold = holding.filter(|_| definition.has_slots()).map(|holding| holding.id);
+        Payment { weight, paid_at: now.at, starts, hold, sequence: self.sequence, promised }
+    }
+
+    /// Lets nothing pass before `until`, at most a day from now. A meter already closed for longer
+    /// stays so.
+    pub fn close(&mut self, until: Timestamp, reason: &str, now: Timestamp) {
+        let until = until.min(now.plus(CLOSED_MAX));
+        if self.closed.as_ref().is_none_or(|closed| closed.until < until) {
+            self.closed = Some(Closed { until, reason: reason.into() });
+        }
+    }
+
+    /// Ends a closure. Says whether there was one.
+    pub fn reopen(&mut self) -> bool {
+        self.closed.take().is_some()
+    }
+
+    /// Until when and why the meter is closed.
+    pub fn closed(&self, now: Timestamp) -> Option<(Timestamp, &str)> {
+        let closed = self.closed.as_ref().filter(|closed| closed.until > now)?;
+        Some((closed.until, &closed.reason))
+    }
+
+    /// Whether it could be forgotten without anyone noticing.
+    pub fn is_fresh(&self, definition: &Definition, now: Now) -> bool {
+        self.closed(now.at).is_none()
+            && self.pairs(definition).all(|(rule, ledger)| ledger.is_fresh(rule, now))
+    }
+
+    /// How the meter stands: its tightest rule.
+    pub fn standing(&self, definition: &Definition, now: Now) -> Standing {
+        let mut tightest =
+            Standing { limit: 0, per: None, remaining: i64::MAX, reset_after: Span::ZERO };
+        let mut reset_at = now.at;
+        for (rule, ledger) in self.pairs(definition) {
+            let remaining = remaining(rule, ledger.missing(rule, now));
+            if remaining < tightest.remaining {
+                tightest = Standing { limit: rule.limit(), per: rule.per(), remaining, ..tightest };
+            }
+            if let (true, Opening::At(fresh)) = (rule.is_rate(), ledger.fresh_at(rule, now)) {
+                reset_at = reset_at.max(fresh);
+            }
+        }
+        tightest.reset_after = reset_at.since(now.at);
+        tightest
+    }
+
+    /// Units held at the limit's concurrency rule.
+    pub fn in_flight(&self, definition: &Definition, now: Now) -> u64 {
+        let slots = self.pairs(definition).find(|(rule, _)| !rule.is_rate());
+        slots.map_or(0, |(rule, ledger)| ledger.missing(rule, now))
+    }
+
+    fn closed_blocker(&self, now: Now) -> Option<Blocker> {
+        let (until, _) = self.closed(now.at)?;
+        Some(Blocker { cause: Cause::Closed, rule: 0, opening: Opening::At(until) })
+    }
+
+    fn pairs<'a>(
+        &'a self,
+        definition: &'a Definition,
+    ) -> impl Iterator<Item = (&'a Rule, &'a Ledger)> {
+        definition.rules().iter().zip(&self.ledgers)
+    }
+}
+
+fn pairs_mut<'a>(
+    ledgers: &'a mut [Ledger],
+    definition: &'a Definition,
+) -> impl Iterator<Item = (&'a Rule, &'a mut Ledger)> {
+    definition.rules().iter().zip(ledgers)
+}
+
+/// What is left of a rule's capacity; negative under debt.
+fn remaining(rule: &Rule, missing: u64) -> i64 {
+    // A capacity is at most 2^53; a missing amount beyond i64 means debt beyond counting.
+    let capacity = i64::try_from(rule.capacity()).unwrap_or(i64::MAX);
+    capacity.saturating_sub(i64::try_from(missing).unwrap_or(i64::MAX))
+}

@@ -1,0 +1,260 @@
+//! One rule's account at one meter: its state, what is promised ahead, and its low points.
+
+use crate::rule::{Opening, Rule, RuleState};
+use crate::time::{Now, Span, Timestamp};
+use std::collections::VecDeque;
+
+/// Most promises at one rule: a reservation beyond that is refused until one has started.
+const PROMISES_MAX: usize = 1024;
+/// Most low points kept; beyond, refunds are a little smaller than they could be.
+const LOWS_MAX: usize = 32;
+
+#[derive(Debug, Clone)]
+pub(super) struct Ledger {
+    pub(super) state: RuleState,
+    /// Weights of reserved calls that start later than this rule alone would make them, and of those
+    /// that start behind them: kept free until then, paid then. Ascending by time.
+    promises: VecDeque<Promise>,
+    lows: Lows,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Promise {
+    starts: Now,
+    weight: u64,
+}
+
+impl Ledger {
+    pub(super) fn new(state: RuleState) -> Self {
+        Self { state, promises: VecDeque::new(), lows: Lows::default() }
+    }
+
+    /// Goes on under another rule: what was promised stays promised.
+    pub(super) fn with_state(&self, state: RuleState) -> Self {
+        Self { promises: self.promises.clone(), ..Self::new(state) }
+    }
+
+    /// When `weight` passes, with all that is promised left free.
+    pub(super) fn opens(&self, rule: &Rule, weight: u64, now: Now) -> Opening {
+        if self.promises.is_empty() {
+            return rule.opens(&self.state, weight, now);
+        }
+        let (mut state, mut from) = (self.state.clone(), now);
+        let mut promised: u64 = self.promised();
+        for promise in &self.promises {
+            let opening = rule.opens(&state, weight.saturating_add(promised), from);
+            let opening = opening.max(Opening::At(from.at));
+            let fits = weight.saturating_add(promised) <= rule.capacity();
+            if fits && opening < Opening::At(promise.starts.at) {
+                return opening;
+            }
+            rule.pay(&mut state, promise.weight, promise.starts);
+            promised = promised.saturating_sub(promise.weight);
+            from = if promise.starts.at > from.at { promise.starts } else { from };
+        }
+        rule.opens(&state, weight, from).max(Opening::At(from.at))
+    }
+
+    /// Records a payment for a start at `starts`; says whether it became a promise.
+    pub(super) fn pay(&mut self, rule: &Rule, weight: u64, (now, starts): (Now, Now)) -> bool {
+        self.fold(rule, now);
+        let is_promise = starts.at > now.at && self.is_ahead(rule, weight, (now, starts.at));
+        if is_promise {
+            self.promise(weight, starts);
+        } else {
+            self.take(rule, weight, starts);
+        }
+        is_promise
+    }
+
+    /// Whether the start is later than this rule would make it, or behind one that is: what is
+    /// promised first is paid first.
+    fn is_ahead(&self, rule: &Rule, weight: u64, (now, starts): (Now, Timestamp)) -> bool {
+        self.promises.front().is_some_and(|first| first.starts.at <= starts)
+            || self.opens(rule, weight, now) < Opening::At(starts)
+    }
+
+    /// Charges what a call cost beyond its estimate, into debt if need be.
+    pub(super) fn charge(&mut self, rule: &Rule, units: u64, now: Now) {
+        self.fold(rule, now);
+        self.take(rule, units, now);
+    }
+
+    /// Gives back what a call did not cost, at most what the meter would hold had it never paid it.
+    pub(super) fn refund(&mut self, rule: &Rule, units: u64, (started, now): (Now, Now)) {
+        match (rule, &mut self.state) {
+            (Rule::Bucket(rule), RuleState::Bucket(bucket)) => {
+                let most = self.lows.after(started.at).min(rule.refilling(bucket, now.at));
+                rule.refund(bucket, units, most);
+                // The bucket would have been as much fuller at every point since.
+                self.lows.lower(started.at, rule.time_for(units).min(most));
+            }
+            (Rule::Window(rule), RuleState::Window(window)) => rule.refund(window, units, started),
+            (Rule::Sliding(rule), RuleState::Sliding(sliding)) => {
+                rule.refund(sliding, units, started.at);
+            }
+            _ => {}
+        }
+    }
+
+    /// Takes back up to `units` of a promise that has not started. Says whether there was one.
+    pub(super) fn withdraw(&mut self, units: u64, starts: Timestamp) -> bool {
+        let place = self.promises.iter().position(|promise| promise.starts.at == starts);
+        let Some(place) = place else { return false };
+        let promise = &mut self.promises[place];
+        promise.weight = promise.weight.saturating_sub(units);
+        if promise.weight == 0 {
+            self.promises.remove(place);
+        }
+        true
+    }
+
+    /// Units missing from full: what is promised counts in full until it has started.
+    pub(super) fn missing(&self, rule: &Rule, now: Now) -> u64 {
+        if self.promises.front().is_none_or(|first| first.starts.at > now.at) {
+            return rule.missing(&self.state, now).saturating_add(self.promised());
+        }
+        let mut seen = self.clone();
+        seen.fold(rule, now);
+        rule.missing(&seen.state, now).saturating_add(seen.promised())
+    }
+
+    pub(super) fn fresh_at(&self, rule: &Rule, now: Now) -> Opening {
+        if self.promises.is_empty() {
+            return rule.fresh_at(&self.state, now);
+        }
+        let mut state = self.state.clone();
+        for promise in &self.promises {
+            rule.pay(&mut state, promise.weight, promise.starts);
+        }
+        rule.fresh_at(&state, now)
+    }
+
+    pub(super) fn is_fresh(&self, rule: &Rule, now: Now) -> bool {
+        self.fresh_at(rule, now) <= Opening::At(now.at)
+    }
+
+    /// Pays the promises whose time has come.
+    pub(super) fn fold(&mut self, rule: &Rule, now: Now) {
+        while let Some(&promise) = self.promises.front().filter(|p| p.starts.at <= now.at) {
+            self.take(rule, promise.weight, promise.starts);
+            self.promises.pop_front();
+        }
+    }
+
+    pub(super) fn is_full_of_promises(&self) -> bool {
+        self.promises.len() >= PROMISES_MAX
+    }
+
+    pub(super) fn promised(&self) -> u64 {
+        self.promises.iter().fold(0, |sum, promise| sum.saturating_add(promise.weight))
+    }
+
+    fn promise(&mut self, weight: u64, starts: Now) {
+        let place = self.promises.partition_point(|promise| promise.starts.at < starts.at);
+        if let Some(same) = self.promises.get_mut(place).filter(|p| p.starts.at == starts.at) {
+            same.weight = same.weight.saturating_add(weight);
+            return;
+        }
+        self.promises.insert(place, Promise { starts, weight });
+    }
+
+    fn take(&mut self, rule: &Rule, weight: u64, at: Now) {
+        if let (Rule::Bucket(rule), RuleState::Bucket(bucket)) = (rule, &self.state) {
+            self.lows.note(at.at, rule.refilling(bucket, at.at));
+        }
+        rule.pay(&mut self.state, weight, at);
+    }
+}
+
+/// The points at which a bucket was fullest: had a call paid less, what it saved would have
+/// overflowed there. A payment is noted before it is taken, at the instant of its start.
+#[derive(Debug, Clone, Default)]
+struct Lows {
+    // Invariant: instants and spans ascend strictly, so that each span is the least from there on.
+    points: VecDeque<Low>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Low {
+    at: Timestamp,
+    to_full: Span,
+}
+
+impl Lows {
+    /// At `at` the bucket was `to_full` away from full.
+    fn note(&mut self, mut at: Timestamp, to_full: Span) {
+        while let Some(&last) = self.points.back() {
+            // Debt may come before a start that is reserved: noted late, it counts for more calls.
+            at = at.max(last.at);
+            if last.to_full < to_full {
+                break;
+            }
+            self.points.pop_back();
+        }
+        if self.points.back().is_none_or(|last| last.at < at) {
+            self.points.push_back(Low { at, to_full });
+        }
+        if self.points.len() > LOWS_MAX {
+            self.join_nearest();
+        }
+    }
+
+    /// The least time to full after `started`. A call itself leaves at least its own cost missing,
+    /// so points at the same instant do not count.
+    fn after(&self, started: Timestamp) -> Span {
+        let first = self.first_after(started);
+        self.points.get(first).map_or(Span::from_nanos(u64::MAX), |low| low.to_full)
+    }
+
+    /// A call that started at `started` turns out to have cost less, by what flows in within `by`.
+    fn lower(&mut self, started: Timestamp, by: Span) {
+        let mut first = self.first_after(started);
+        for low in self.points.range_mut(first..) {
+            low.to_full = Span::from_nanos(low.to_full.as_nanos().saturating_sub(by.as_nanos()));
+        }
+        let Some(least) = self.points.get(first).map(|low| low.to_full) else { return };
+        while first > 0 && self.points[first - 1].to_full >= least {
+            first -= 1;
+            self.points.remove(first);
+        }
+    }
+
+    /// Forgets the point that makes the least difference: the next one takes its span.
+    fn join_nearest(&mut self) {
+        let span = |place: usize| self.points[place].to_full.as_nanos();
+        let nearest = (1..self.points.len()).min_by_key(|place| span(*place) - span(*place - 1));
+        if let Some(place) = nearest {
+            self.points[place].to_full = self.points[place - 1].to_full;
+            self.points.remove(place - 1);
+        }
+    }
+
+    fn first_after(&self, started: Timestamp) -> usize {
+        self.points.partition_point(|low| low.at <= started)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::limit::{Definition, Limit};
+    use crate::meter::Meter;
+    use crate::rule::Opening;
+    use crate::time::{Now, Span, Timestamp};
+
+    fn at(seconds: u64) -> Now {
+        Now::both(Timestamp::default().plus(Span::from_secs(seconds)))
+    }
+
+    #[test]
+    fn a_start_behind_a_promise_is_paid_after_it() {
+        let limit = Definition::new(Limit::per(10, Span::from_secs(10))).unwrap();
+        let mut meter = Meter::new(&limit, at(0).at);
+        for starts in [100, 110] {
+            let _ = meter.pay(&limit, 10, (at(0), at(starts).at), None);
+        }
+        let blocker = meter.blocker(&limit, 10, at(105)).unwrap();
+        assert_eq!(blocker.opening, Opening::At(at(120).at));
+        assert_eq!(meter.standing(&limit, at(115)).remaining, 5);
+    }
+}

@@ -1,0 +1,11 @@
+//! What every meter keeps, whatever happens to it: properties against the naive model.
+
+mod acts;
+mod bounds;
+mod calendar;
+mod changes;
+mod edges;
+mod refunds;
+mod rules;
+mod slots;
+mod world;

@@ -1,0 +1,110 @@
+//! Names of limits and partitions: any UTF-8 from 1 to 512 bytes.
+
+use std::borrow::Borrow;
+use std::fmt;
+use std::ops::Deref;
+
+/// Longest name in bytes: room for a URL or a composite key, small enough to keep by the million.
+pub const NAME_BYTES_MAX: usize = 512;
+
+/// Why a text is not a name.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum NameError {
+    /// It has no bytes.
+    #[error("a {kind} needs a name of 1 to {NAME_BYTES_MAX} bytes, and this one is empty")]
+    Empty {
+        /// What was to be named.
+        kind: &'static str,
+    },
+    /// It has too many bytes.
+    #[error(
+        "a {kind} may have up to {NAME_BYTES_MAX} bytes, and this one has {bytes}: shorten it, or use a hash of it"
+    )]
+    TooLong {
+        /// What was to be named.
+        kind: &'static str,
+        /// How many bytes were given.
+        bytes: usize,
+    },
+}
+
+/// Whether `text` may name a `kind` of thing.
+pub fn check_name(kind: &'static str, text: &str) -> Result<(), NameError> {
+    match text.len() {
+        0 => Err(NameError::Empty { kind }),
+        1..=NAME_BYTES_MAX => Ok(()),
+        bytes => Err(NameError::TooLong { kind, bytes }),
+    }
+}
+
+macro_rules! name {
+    ($(#[$doc:meta])* $name:ident, $kind:literal) => {
+        $(#[$doc])*
+        // Invariant: 1 to NAME_BYTES_MAX bytes.
+        #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub struct $name(Box<str>);
+
+        impl $name {
+            /// Checks the length.
+            pub fn new(text: &str) -> Result<Self, NameError> {
+                check_name($kind, text)?;
+                Ok(Self(text.into()))
+            }
+
+            /// The name as text.
+            pub fn as_str(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl Deref for $name {
+            type Target = str;
+            fn deref(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl Borrow<str> for $name {
+            fn borrow(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(&self.0)
+            }
+        }
+    };
+}
+
+name!(
+    /// The name of a limit.
+    LimitName,
+    "limit name"
+);
+name!(
+    /// The part of the world that one meter counts: a tenant, an address, a key.
+    Partition,
+    "partition"
+);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn takes_any_text_of_1_to_512_bytes() {
+        for text in ["a", "a@b.com", "[1 2 3]", "a:b/c", "naïve ☃", &"x".repeat(512)] {
+            assert_eq!(Partition::new(text).unwrap().as_str(), text);
+        }
+    }
+
+    #[test]
+    fn refuses_empty_and_too_long_with_the_cure() {
+        assert_eq!(Partition::new(""), Err(NameError::Empty { kind: "partition" }));
+        let error = LimitName::new(&"x".repeat(513)).unwrap_err();
+        assert!(error.to_string().contains("513: shorten it"), "{error}");
+    }
+}

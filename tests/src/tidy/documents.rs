@@ -1,0 +1,116 @@
+//! What the documents promise: the glossary, the invariants with their tests, the changelog's form.
+
+use std::collections::HashSet;
+
+use super::assert_none;
+use super::repository::{code, document, rust_files, words};
+
+/// The words of the product, one for each idea.
+const GLOSSARY: [&str; 17] = [
+    "limit",
+    "meter",
+    "partition",
+    "toll",
+    "call",
+    "attempt",
+    "queue",
+    "lane",
+    "gate",
+    "lease",
+    "receipt",
+    "act",
+    "machine",
+    "step",
+    "run",
+    "workflow",
+    "task",
+];
+
+/// What a change can be to its users.
+const CHANGES: [&str; 4] = ["### Added", "### Changed", "### Fixed", "### Removed"];
+
+#[test]
+fn the_glossary_is_used() {
+    let glossary = section(document("ARCHITECTURE.md"), "glossary");
+    let defined: HashSet<&str> = between(&glossary, "**").flat_map(words).collect();
+    let faults = GLOSSARY.iter().filter(|word| !defined.contains(*word));
+    assert_none(
+        faults.map(|word| format!("**{word}**")),
+        "the glossary in ARCHITECTURE.md defines each of these, in bold:",
+    );
+}
+
+#[test]
+fn every_invariant_names_a_test_that_exists() {
+    let invariants = section(document("ARCHITECTURE.md"), "invariant");
+    let rows: Vec<&str> = table_rows(&invariants).collect();
+    assert!(!rows.is_empty(), "ARCHITECTURE.md has no table of invariants");
+    let functions = function_names();
+    assert_none(
+        rows.into_iter().filter(|row| !is_held(row, &functions)).map(str::to_owned),
+        "the last column names, in backticks, tests that exist:",
+    );
+}
+
+#[test]
+fn the_changelog_keeps_its_form() {
+    let headings = document("CHANGELOG.md").lines().filter(|line| line.starts_with('#'));
+    let headings: Vec<&str> = headings.collect();
+    assert_eq!(headings.get(..2), Some(&["# Changelog", "## Unreleased"][..]));
+    let faults = headings[2..]
+        .iter()
+        .filter(|heading| !heading.starts_with("## ") && !CHANGES.contains(heading));
+    assert_none(
+        faults.map(|heading| heading.to_string()),
+        "below a release stand only Added, Changed, Fixed and Removed:",
+    );
+}
+
+/// The part below the heading that has `word` in it, up to the next heading that is not below it.
+fn section(document: &str, word: &str) -> String {
+    let depth = |line: &str| line.chars().take_while(|c| *c == '#').count();
+    let mut lines = document.lines();
+    let heading = lines
+        .find(|line| depth(line) > 0 && line.to_lowercase().contains(word))
+        .unwrap_or_else(|| panic!("no heading has the word {word:?} in it"));
+    let is_below = |line: &&str| depth(line) == 0 || depth(line) > depth(heading);
+    lines.take_while(is_below).collect::<Vec<_>>().join("\n")
+}
+
+/// The pieces of `text` that stand between two marks, such as `**bold**`.
+fn between<'a>(text: &'a str, mark: &'a str) -> impl Iterator<Item = &'a str> {
+    text.split(mark).skip(1).step_by(2)
+}
+
+/// The rows of the tables in `text`, without head and rule.
+fn table_rows(text: &str) -> impl Iterator<Item = &str> {
+    text.lines().filter(|line| line.starts_with('|')).skip(2)
+}
+
+/// Whether the last cell of `row` names a test, and each that it names exists.
+fn is_held(row: &str, functions: &HashSet<&str>) -> bool {
+    let cell = row.trim_end().trim_end_matches('|').rsplit('|').next().unwrap_or_default();
+    let mut tests = between(cell, "`").peekable();
+    tests.peek().is_some()
+        && tests.all(|test| functions.contains(test.rsplit("::").next().unwrap_or(test)))
+}
+
+/// The name of every function in the repository.
+fn function_names() -> HashSet<&'static str> {
+    let lines = rust_files().flat_map(|file| file.text.lines());
+    lines.filter_map(|line| words(code(line)).skip_while(|word| *word != "fn").nth(1)).collect()
+}
+
+#[test]
+fn a_section_ends_at_the_next_heading_of_its_depth() {
+    let document = "# A\n## The glossary\none\n### More\ntwo\n## Invariants\nthree\n";
+    assert_eq!(section(document, "glossary"), "one\n### More\ntwo");
+}
+
+#[test]
+fn an_invariant_without_a_test_does_not_hold() {
+    let functions = HashSet::from(["never_over", "never_early"]);
+    assert!(is_held("| a `word` | `never_over`, `gate::never_early` |", &functions));
+    assert!(!is_held("| a | `never_over`, `never_written` |", &functions));
+    assert!(!is_held("| a `never_over` | |", &functions));
+}
