@@ -1,0 +1,201 @@
+//! Why an ask was not granted: fix it, wait, or look after the store.
+
+use crate::ask::TOLLS_MAX;
+use std::sync::Arc;
+use tollgate_core::{Cause, LimitError, NameError, Span, Standing, UNITS_MAX};
+
+/// Why an ask was not granted. The variants differ by what the caller can do.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// Not now: wait and ask again.
+    #[error(transparent)]
+    Refused(#[from] Refusal),
+    /// Never as it is: change the ask.
+    #[error(transparent)]
+    Invalid(#[from] AskError),
+    /// The store could not decide. The memory store fails in one way only: when it is full.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// Why a quick ask was not granted.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum TryError {
+    /// Not now.
+    #[error("the limit refuses for now")]
+    Refused {
+        /// When to ask again; `None` if no one can know.
+        retry_after: Option<Span>,
+    },
+    /// Anything else.
+    #[error(transparent)]
+    Failed(Box<Error>),
+}
+
+impl From<Error> for TryError {
+    fn from(error: Error) -> Self {
+        match error {
+            Error::Refused(Refusal { retry_after, .. }) => Self::Refused { retry_after },
+            other => Self::Failed(Box::new(other)),
+        }
+    }
+}
+
+/// A limit stands in the way for now.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("limit {} refuses{}: {}{}", self.limit, self.place(), self.why(), self.wait())]
+pub struct Refusal {
+    /// The limit that opens last for this ask.
+    pub limit: Arc<str>,
+    /// The partition of that toll.
+    pub partition: Option<Box<str>>,
+    /// What is in the way there.
+    pub cause: Cause,
+    /// When to ask again; `None` if no one can know, as with slots.
+    pub retry_after: Option<Span>,
+    /// How that meter stands.
+    pub standing: Standing,
+}
+
+impl Refusal {
+    fn place(&self) -> String {
+        self.partition.as_ref().map_or_else(String::new, |partition| format!(" for {partition}"))
+    }
+
+    fn why(&self) -> &'static str {
+        match self.cause {
+            Cause::Spent => "its rate is used up",
+            Cause::Slots => "all its slots are held",
+            Cause::Closed => "it is closed",
+            Cause::Turn => "calls that came before are waiting",
+            _ => "it does not admit this call",
+        }
+    }
+
+    fn wait(&self) -> String {
+        match self.retry_after {
+            Some(span) => format!("; retry after {}ms", span.as_millis_ceil()),
+            None => "; retry when a call has finished".to_owned(),
+        }
+    }
+}
+
+/// What is wrong with an ask.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum AskError {
+    /// No such limit.
+    #[error("no limit is called {name:?}: define it first, or send its definition with the toll")]
+    UnknownLimit {
+        /// The name that was given.
+        name: String,
+    },
+    /// More than can ever pass.
+    #[error(
+        "weight {weight} can never pass limit {name}, which lets {capacity} through at most: split the call, or raise the limit's burst"
+    )]
+    WeightOverCapacity {
+        /// The limit.
+        name: String,
+        /// The weight, of all tolls at that meter together.
+        weight: u64,
+        /// The most that can pass.
+        capacity: u64,
+    },
+    /// Less than one.
+    #[error("a toll at limit {name} weighs 0: give at least 1, or leave the toll out")]
+    WeightZero {
+        /// The limit.
+        name: String,
+    },
+    /// Nothing to pay.
+    #[error("an ask needs at least one toll")]
+    NoToll,
+    /// Too many tolls.
+    #[error("an ask takes up to {TOLLS_MAX} tolls, and this one has {count}")]
+    TooManyTolls {
+        /// How many were given.
+        count: usize,
+    },
+    /// Slots cannot be promised for later.
+    #[error(
+        "limit {name} counts calls at a time, and no one knows when a slot is freed: use wait instead of delay"
+    )]
+    DelayWithSlots {
+        /// The limit.
+        name: String,
+    },
+    /// The name does not do.
+    #[error(transparent)]
+    Name(#[from] NameError),
+    /// The definition sent with a toll does not do.
+    #[error("limit {name}: {error}")]
+    Limit {
+        /// The limit.
+        name: String,
+        /// What is wrong with it.
+        error: LimitError,
+    },
+    /// The true cost is beyond counting.
+    #[error("a cost of {actual} is over the largest that can be settled, {UNITS_MAX}")]
+    ActualTooLarge {
+        /// What was given.
+        actual: u64,
+    },
+    /// The payment has no such toll, or was not made to be settled.
+    #[error(
+        "the call paid no toll that can be settled at limit {name}: settle a limit it paid, and give its weight as an estimate"
+    )]
+    NotPaid {
+        /// The limit that was named.
+        name: String,
+    },
+    /// There is nothing to renew.
+    #[error(
+        "this receipt holds no slots, so there is nothing to renew: settle it before it expires"
+    )]
+    NothingHeld,
+    /// The receipt was settled, handed back or has expired.
+    #[error(
+        "this receipt was settled before, handed back, or has expired: what it paid stays spent"
+    )]
+    ReceiptSpent,
+}
+
+/// Why a store could not decide.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum StoreError {
+    /// No room for another limit.
+    #[error(
+        "{limits} limits are defined, the most there may be: remove some, or use partitions of one limit"
+    )]
+    LimitsFull {
+        /// The bound.
+        limits: usize,
+    },
+    /// No room for another meter, and none of those kept may be forgotten.
+    #[error(
+        "{meters} meters are in use, the most that are kept: raise the bound, or use fewer partitions"
+    )]
+    MetersFull {
+        /// The bound.
+        meters: usize,
+    },
+    /// No room for another waiting call.
+    #[error("{waiting} calls are waiting, the most that may: ask again later")]
+    WaitingFull {
+        /// The bound.
+        waiting: usize,
+    },
+    /// No room to remember another settled receipt.
+    #[error(
+        "{receipts} settled receipts are remembered, the most that are: settle later, or give receipts a shorter life"
+    )]
+    ReceiptsFull {
+        /// The bound.
+        receipts: usize,
+    },
+}

@@ -1,0 +1,26 @@
+//! Tollgate's time and effects: the limiter people call, its waiters and its clocks.
+
+mod acquire;
+mod ask;
+mod clock;
+mod direct;
+mod error;
+mod limiter;
+mod limits;
+mod locked;
+mod pass;
+mod report;
+mod stand;
+mod table;
+#[cfg(feature = "tower")]
+pub mod tower;
+mod turns;
+
+pub use acquire::{Acquire, Acquiring};
+pub use ask::{Ask, Asking, LimitRef, Named, TOLLS_MAX, Toll, global, toll};
+pub use clock::{Bell, Clock, CoarseClock, ManualClock, SystemClock};
+pub use error::{AskError, Error, Refusal, StoreError, TryError};
+pub use limiter::operate::{MeterState, PartitionPage};
+pub use limiter::{Limiter, Settings};
+pub use limits::{Change, LimitState};
+pub use pass::{Pass, Receipt, ReceiptLine};

@@ -1,0 +1,109 @@
+//! The common case, decided in place: one toll at a plain meter.
+
+use super::Inner;
+use crate::ask::{Named, Toll};
+use crate::limits::{Address, Entry};
+use crate::stand::{Decided, Stand};
+use crate::table::{Kept, Shard, Spot};
+use tollgate_core::meter::plain::{Plain, PlainRule};
+use tollgate_core::name::NAME_BYTES_MAX;
+use tollgate_core::{Now, Timestamp};
+
+impl Inner {
+    /// The common case: one toll at a plain meter, decided in place; `None` otherwise.
+    #[inline]
+    pub(super) fn decide(&self, toll: &Toll<'_>) -> Option<Decided> {
+        match toll.limit {
+            Named::Ref(limit) => self.decide_at(&limit.entry, toll),
+            Named::Name(name) => {
+                self.limits.with(name, |entry| self.decide_at(entry, toll)).flatten()
+            }
+        }
+    }
+
+    #[inline]
+    fn decide_at(&self, entry: &Entry, toll: &Toll<'_>) -> Option<Decided> {
+        let now = || self.settings.clock.now();
+        let lent = || entry.direct.admit(toll.weight, now);
+        match toll.partition {
+            None => lent().or_else(|| self.decide_locked(entry, toll)),
+            // Only a name that is too short or too long never finds its meter below.
+            Some(_) => self.decide_locked(entry, toll),
+        }
+    }
+
+    #[inline]
+    fn decide_locked(&self, entry: &Entry, toll: &Toll<'_>) -> Option<Decided> {
+        let address = entry.address(toll.partition);
+        let mut shard = entry.lock(address);
+        let now = self.settings.clock.now();
+        let spot = shard.find(address.hash, address.key);
+        let decided = self.decide_in(&mut shard, (address, spot), toll.weight, now);
+        if toll.partition.is_none() {
+            shard.lend(&entry.direct);
+        }
+        decided
+    }
+
+    /// Decides at one plain meter of a locked shard; where it is, if that is known.
+    #[inline]
+    pub(super) fn decide_in(
+        &self,
+        shard: &mut Shard,
+        (address, spot): (Address<'_>, Option<Spot>),
+        weight: u64,
+        now: Timestamp,
+    ) -> Option<Decided> {
+        let capacity = shard.definition(address.key)?.capacity();
+        if weight == 0 || weight > capacity {
+            return None;
+        }
+        let spot = match spot {
+            Some(spot) => spot,
+            None => self.find_or_insert(shard, address, now)?,
+        };
+        let Kept::Plain(mut plain) = shard.kept(spot) else { return None };
+        let rule = shard.definition(address.key)?.plain()?;
+        let decided = rule.admit(&mut plain, weight, now).map_err(|opens| opens.since(now));
+        let stand = stand(rule, plain, now);
+        if decided.is_ok() {
+            shard.keep_plain(spot, address.key, plain, Now::both(now));
+        }
+        Some((stand, decided))
+    }
+
+    /// Finds a meter, or makes one for a key that is in order, if its limit's meters are plain and
+    /// there is room.
+    #[cold]
+    fn find_or_insert(
+        &self,
+        shard: &mut Shard,
+        address: Address<'_>,
+        now: Timestamp,
+    ) -> Option<Spot> {
+        if let Some(spot) = shard.find(address.hash, address.key) {
+            return Some(spot);
+        }
+        shard.definition(address.key)?.plain()?;
+        let has_room = self.limits.meters() < self.settings.meters_max;
+        if !has_room || address.key.len() > NAME_BYTES_MAX {
+            return None;
+        }
+        // A shard's whole meters may follow the wall clock, and are cleared by it.
+        let now = Now { at: now, wall: self.settings.clock.wall() };
+        Some(shard.insert(address.hash, address.key, now))
+    }
+}
+
+/// How a plain meter stands, worked out now only if it cannot be later.
+#[inline]
+fn stand(rule: PlainRule<'_>, plain: Plain, now: Timestamp) -> Stand {
+    if let PlainRule::Bucket(bucket) = rule
+        && let Some((step, _)) = bucket.whole_nanos()
+    {
+        let (limit, burst) = (bucket.limit(), bucket.burst());
+        let refilling = plain.instant.since(now).as_nanos();
+        return Stand::Refilling { limit, burst, step, refilling };
+    }
+    Stand::Known(rule.standing(plain, now))
+}

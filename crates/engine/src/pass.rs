@@ -1,0 +1,209 @@
+//! A pass: leave to start a call now, and what it paid for that.
+
+use crate::error::{AskError, Error};
+use crate::limiter::{Grant, Inner};
+use crate::limits::Entry;
+use crate::locked::{Line, Locked};
+use crate::stand::Stand;
+use std::sync::Arc;
+use tollgate_core::rule::slots::HoldId;
+use tollgate_core::{Payment, Span, Standing, Timestamp, UNITS_MAX};
+
+/// Leave to start one call. Slots it holds are freed when it is dropped; what it paid at rates
+/// stays spent unless it is settled or cancelled.
+#[derive(Debug)]
+#[must_use = "slots are held as long as the pass lives"]
+pub struct Pass {
+    delay: Span,
+    tightest: usize,
+    stand: Stand,
+    paid: Option<Box<Paid>>,
+}
+
+#[derive(Debug)]
+struct Paid {
+    inner: Arc<Inner>,
+    lines: Vec<PaidLine>,
+}
+
+/// What was paid at one meter.
+#[derive(Debug, Clone)]
+pub(crate) struct PaidLine {
+    pub(crate) entry: Arc<Entry>,
+    pub(crate) key: Box<str>,
+    pub(crate) payment: Payment,
+    pub(crate) is_settled: bool,
+}
+
+impl PaidLine {
+    pub(crate) fn new(line: &Line<'_>, payment: Payment) -> Self {
+        let (entry, key) = (line.entry.clone(), line.address.key.into());
+        Self { entry, key, payment, is_settled: false }
+    }
+}
+
+/// Proof of tolls paid, apart from any process: good for settling the true cost later.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Receipt {
+    /// Names the receipt.
+    pub id: u64,
+    /// From then on it counts as spent, and the slots it held are free.
+    pub expires: Timestamp,
+    /// What was paid, a line for each meter.
+    pub lines: Vec<ReceiptLine>,
+}
+
+impl Receipt {
+    /// The lines that hold slots, and under which name.
+    pub(crate) fn holds(&self) -> impl Iterator<Item = (&ReceiptLine, HoldId)> {
+        self.lines.iter().filter_map(|line| Some((line, line.payment.hold?)))
+    }
+}
+
+/// What was paid at one meter.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ReceiptLine {
+    /// The limit's name.
+    pub limit: String,
+    /// The partition; `None` for the global meter.
+    pub partition: Option<String>,
+    /// The payment.
+    pub payment: Payment,
+}
+
+impl Pass {
+    pub(crate) fn new(inner: &Arc<Inner>, grant: Grant) -> Self {
+        let Grant { delay, tightest, standing, paid: lines } = grant;
+        let paid = (!lines.is_empty()).then(|| Box::new(Paid { inner: inner.clone(), lines }));
+        Self { delay, tightest, stand: Stand::Known(standing), paid }
+    }
+
+    /// A pass with nothing to settle or hold.
+    #[inline]
+    pub(crate) fn free(stand: Stand) -> Self {
+        Self { delay: Span::ZERO, tightest: 0, stand, paid: None }
+    }
+
+    /// How long to wait before starting; zero unless it was asked for with a delay.
+    pub fn delay(&self) -> Span {
+        self.delay
+    }
+
+    /// Which of the call's meters has the least left: the number of its toll, with tolls at one meter
+    /// counted once. What follows is about that meter.
+    pub fn tightest(&self) -> usize {
+        self.tightest
+    }
+
+    /// How the tightest meter stands.
+    pub fn standing(&self) -> Standing {
+        self.stand.standing()
+    }
+
+    /// The number in the tightest rule: per period, or at a time.
+    pub fn limit(&self) -> u64 {
+        self.stand.standing().limit
+    }
+
+    /// Units left at the tightest meter after this call; negative under debt.
+    pub fn remaining(&self) -> i64 {
+        self.stand.standing().remaining
+    }
+
+    /// How long until that meter is as new.
+    pub fn reset_after(&self) -> Span {
+        self.stand.standing().reset_after
+    }
+
+    /// Settles what was paid at a limit at its true cost: once, at all partitions of that name that
+    /// the call paid. Less gives back what the meter can take back; more is owed before later calls
+    /// pass. Slots stay held until the pass is dropped.
+    pub async fn settle(&mut self, limit: &str, actual: u64) -> Result<(), Error> {
+        if actual > UNITS_MAX {
+            return Err(AskError::ActualTooLarge { actual }.into());
+        }
+        let unpaid = || AskError::NotPaid { name: limit.chars().take(128).collect() };
+        let paid = self.paid.as_mut().ok_or_else(unpaid)?;
+        if !paid.lines.iter().any(|line| *line.entry.name == *limit) {
+            return Err(unpaid().into());
+        }
+        for line in paid.lines.iter_mut().filter(|line| *line.entry.name == *limit) {
+            if line.is_settled {
+                return Err(AskError::ReceiptSpent.into());
+            }
+            line.is_settled = true;
+            let payment = Payment { hold: None, ..line.payment };
+            paid.inner.settle_line(&line.entry, &line.key, &payment, actual);
+        }
+        Ok(())
+    }
+
+    /// Goes on without the pass: a receipt that settles until `life` has passed, at most an hour,
+    /// and holds the slots until then. `None` if the pass has nothing to settle or hold.
+    pub async fn into_receipt(mut self, life: impl Into<Span>) -> Option<Receipt> {
+        let paid = self.paid.take()?;
+        Some(paid.inner.receipt(&paid.lines, life.into()))
+    }
+
+    /// Hands back a call that was never started: rates get back what they can take back, slots are
+    /// freed at once.
+    pub async fn cancel(mut self) {
+        self.hand_back();
+    }
+
+    pub(crate) fn hand_back(&mut self) {
+        let Some(paid) = self.paid.take() else { return };
+        for line in &paid.lines {
+            let actual = if line.is_settled { line.payment.weight } else { 0 };
+            paid.inner.settle_line(&line.entry, &line.key, &line.payment, actual);
+        }
+    }
+}
+
+impl Drop for Pass {
+    #[inline]
+    fn drop(&mut self) {
+        if let Some(paid) = self.paid.take() {
+            paid.let_go();
+        }
+    }
+}
+
+impl Paid {
+    /// Frees what is held.
+    fn let_go(&self) {
+        for line in self.lines.iter().filter(|line| line.payment.hold.is_some()) {
+            let weight = line.payment.weight;
+            self.inner.settle_line(&line.entry, &line.key, &line.payment, weight);
+        }
+    }
+}
+
+impl Inner {
+    /// Settles one payment at its meter and lets those who wait there try again.
+    pub(crate) fn settle_line(
+        self: &Arc<Self>,
+        entry: &Arc<Entry>,
+        key: &str,
+        paid: &Payment,
+        actual: u64,
+    ) {
+        let partition = Some(key).filter(|key| !key.is_empty());
+        let lines = [Line { entry, address: entry.address(partition), weight: 1 }];
+        let mut locked = Locked::new(&lines, || self.settings.clock.both());
+        let now = locked.now;
+        // A meter that is gone was as good as new: it has nothing to give back, but more may be
+        // owed.
+        if locked.missing_meters() > 0 && actual <= paid.weight {
+            return;
+        }
+        // What is owed is written down also when there are as many meters as may be.
+        locked.make_meters();
+        locked.whole(0, |whole, definition| whole.meter.settle(definition, paid, actual, now));
+        let someone_waits = locked.company(0).first.is_some();
+        drop(locked);
+        if someone_waits {
+            self.wake_meter(entry, key);
+        }
+    }
+}

@@ -1,0 +1,39 @@
+//! What operators see of refusals: one counter for each limit, one debug line for each.
+
+use crate::error::{Error, Refusal};
+use metrics::{Key, Label, Level, Metadata};
+
+static METADATA: Metadata<'static> =
+    Metadata::new(module_path!(), Level::INFO, Some(module_path!()));
+
+/// Counts and traces an ask that was not granted.
+#[cold]
+pub(crate) fn failed(error: &Error) {
+    match error {
+        Error::Refused(refusal) => throttled(refusal),
+        Error::Invalid(error) => {
+            tracing::debug!(%error, "ask is invalid");
+            count("tollgate_invalid_total", Vec::new());
+        }
+        Error::Store(error) => {
+            tracing::warn!(%error, "store failed");
+            count("tollgate_store_failed_total", Vec::new());
+        }
+    }
+}
+
+fn throttled(refusal: &Refusal) {
+    tracing::debug!(
+        limit = %refusal.limit,
+        partition = refusal.partition.as_deref(),
+        cause = ?refusal.cause,
+        retry_after_ms = refusal.retry_after.map(tollgate_core::Span::as_millis_ceil),
+        "throttled"
+    );
+    count("tollgate_throttled_total", vec![Label::new("limit", refusal.limit.clone())]);
+}
+
+fn count(name: &'static str, labels: Vec<Label>) {
+    let key = Key::from_parts(name, labels);
+    metrics::with_recorder(|recorder| recorder.register_counter(&key, &METADATA).increment(1));
+}

@@ -1,0 +1,312 @@
+//! Those who wait: where each stands, who has the turn, and when to look again.
+//!
+//! One lock covers all who wait; it is always taken before the locks of meters. Nothing here is
+//! touched by asks that are granted or refused at once.
+
+mod crowd;
+mod seat;
+mod timer;
+
+pub(crate) use seat::Seat;
+
+use crate::ask::Ask;
+use crate::clock::Clock;
+use crate::error::{Error, StoreError};
+use crate::limiter::{Grant, Inner, Tracking, refusal};
+use crate::limits::Entry;
+use crate::locked::{Asker, Line, Locked};
+use crowd::{CrowdId, Crowds, Due, Head, Newcomer};
+use parking_lot::{Mutex, MutexGuard};
+use smallvec::SmallVec;
+use std::sync::Arc;
+use timer::Timer;
+use tollgate_core::turn::{Company, Judgement, judge};
+use tollgate_core::{Blocker, Cause, Opening, Place, Span, Timestamp};
+
+/// Calls that start within so long of each other are woken together, unless that would cost their
+/// rate: a thread's wake-up costs as much as ten decisions.
+const GRAIN: Span = Span::from_millis(1);
+
+/// What became of a call that came to wait.
+pub(crate) enum Arrival {
+    /// It need not.
+    Granted(Box<Grant>),
+    /// It waits in a seat.
+    Waiting { head: u64, seat: Arc<Seat> },
+}
+
+/// All who wait, and the thread that wakes them.
+#[derive(Default)]
+pub(crate) struct Turns {
+    crowds: Mutex<Crowds>,
+    timer: Timer,
+}
+
+/// Why a waiting call cannot start: where it must stand, and what is in its way everywhere.
+struct Held {
+    at: usize,
+    blocker: Blocker,
+    ways: SmallVec<[Option<Blocker>; 2]>,
+    /// How late it may start without its rate being lost: until a bucket overflows.
+    slack: Span,
+}
+
+/// What was decided for those who wait, told to them once no lock is held.
+type News = SmallVec<[(Arc<Seat>, Result<Grant, Error>); 4]>;
+
+impl Inner {
+    /// Grants an ask at once if nobody is before it, or lets it stand in turn.
+    pub(crate) fn arrive(
+        self: &Arc<Self>,
+        ask: &Ask<'_>,
+        tracking: Tracking,
+        max_wait: Option<Span>,
+    ) -> Result<Arrival, Error> {
+        self.with_room(|| self.try_arrive(ask, tracking, max_wait))
+    }
+
+    fn try_arrive(
+        self: &Arc<Self>,
+        ask: &Ask<'_>,
+        tracking: Tracking,
+        max_wait: Option<Span>,
+    ) -> Result<Arrival, Error> {
+        let resolved = self.resolve_all(ask)?;
+        let lines = resolved.lines();
+        let mut crowds = self.turns.crowds.lock();
+        let mut locked = Locked::new(&lines, || self.settings.clock.both());
+        locked.check()?;
+        self.make_meters(&mut locked)?;
+        let id = self.next_arrival();
+        let place = Place::new(ask.priority, 0, id);
+        let (at, blocker) = match judge(locked.ways(Asker { place, is_senior: false })) {
+            Judgement::Start => {
+                let grant = self.pay(&mut locked, None, tracking);
+                return Ok(Arrival::Granted(Box::new(grant)));
+            }
+            Judgement::Stand { at, blocker } => (at, blocker),
+        };
+        let deadline = max_wait.map(|span| locked.now.at.plus(span));
+        self.check_worth_waiting(&crowds, &locked, (at, blocker), deadline)?;
+        let blocker = locked.looked_at_again(blocker);
+        let seat = crowds.enter(id, Newcomer { place, tracking, deadline }, &lines);
+        if let Some(mut head) = crowds.take(id) {
+            let crowd = crowds.stand(id, &mut head, (at, blocker));
+            crowds.put_back(id, head);
+            // Before the meter is unlocked, so that no one overtakes in between.
+            let (company, ahead) = crowds.company(crowd);
+            locked.whole(at, |whole, _| (whole.company, whole.ahead) = (company, ahead));
+        }
+        drop(locked);
+        self.rearm(crowds);
+        Ok(Arrival::Waiting { head: id, seat })
+    }
+
+    /// Lets those at a meter try again: something there has changed.
+    pub(crate) fn wake_meter(self: &Arc<Self>, entry: &Entry, key: &str) {
+        let mut crowds = self.turns.crowds.lock();
+        let mut news = News::new();
+        if let Some(crowd) = crowds.find(entry, key) {
+            self.serve(&mut crowds, crowd, &mut news);
+        }
+        self.rearm(crowds);
+        tell(news);
+    }
+
+    /// Lets all who wait for a limit try again, also those it had made impossible.
+    pub(crate) fn wake_entry(self: &Arc<Self>, entry: &Entry) {
+        let mut crowds = self.turns.crowds.lock();
+        let mut news = News::new();
+        for crowd in crowds.crowds_of(entry) {
+            crowds.unpark(crowd);
+            self.serve(&mut crowds, crowd, &mut news);
+        }
+        self.rearm(crowds);
+        tell(news);
+    }
+
+    /// Takes someone out who no longer waits.
+    pub(crate) fn leave(self: &Arc<Self>, id: u64) {
+        let mut crowds = self.turns.crowds.lock();
+        if let Some(head) = crowds.take(id) {
+            crowds.depart(id, &head);
+            self.after_leaving(&mut crowds, &head);
+        }
+        self.rearm(crowds);
+    }
+
+    /// Serves every meter whose time has come, and refuses those who waited too long.
+    fn run_due(self: &Arc<Self>) {
+        let mut crowds = self.turns.crowds.lock();
+        let mut news = News::new();
+        let now = self.settings.clock.now();
+        while let Some(due) = crowds.next_due(now) {
+            match due {
+                Due::Meter(crowd) => self.serve(&mut crowds, crowd, &mut news),
+                Due::Deadline(head) => self.give_up(&mut crowds, head, &mut news),
+            }
+        }
+        drop(crowds);
+        tell(news);
+    }
+
+    /// When the timer must look again, having looked just now.
+    fn arm(&self) -> (Arc<dyn Clock>, Option<Timestamp>) {
+        let clock = self.settings.clock.clone();
+        let next = self.turns.crowds.lock().arm();
+        let together = clock.now().plus(GRAIN);
+        (clock, next.map(|(at, slack)| at.max(together.min(at.plus(slack)))))
+    }
+
+    /// Starts those at a meter who can, in order, up to the first who must wait here.
+    fn serve(&self, crowds: &mut Crowds, crowd: CrowdId, news: &mut News) {
+        let Some(meter) = crowds.meter(crowd) else { return };
+        while let Some(id) = crowds.first_at(crowd) {
+            let Some(mut head) = crowds.take(id) else { break };
+            match self.try_start(crowds, &head) {
+                Ok(grant) => {
+                    crowds.depart(id, &head);
+                    news.push((head.seat.clone(), Ok(grant)));
+                    if head.is_senior {
+                        self.after_leaving(crowds, &head);
+                    }
+                }
+                Err(held) if held.at == head.stands_at && !is_impossible(held.blocker) => {
+                    crowds.put_back(id, head);
+                    crowds.wake_at(crowd, held.blocker.opening, held.slack);
+                    break;
+                }
+                Err(held) => {
+                    let is_new_senior = self.lose_patience(crowds, &mut head, &held.ways);
+                    let next = crowds.stand(id, &mut head, (held.at, held.blocker));
+                    crowds.put_back(id, head);
+                    self.publish(crowds, next);
+                    if is_new_senior {
+                        // Whom it had to let go first may be behind it now.
+                        crowds.wake_at(next, Opening::At(Timestamp::default()), Span::ZERO);
+                    }
+                }
+            }
+        }
+        self.publish_at(&meter.0, &meter.1, crowds.company(crowd));
+    }
+
+    /// Pays for a waiting call if all its ways are open, and says where it must stand otherwise.
+    fn try_start(&self, crowds: &Crowds, head: &Head) -> Result<Grant, Box<Held>> {
+        let lines = head.lines();
+        let mut locked = Locked::new(&lines, || self.settings.clock.both());
+        let company = |index: usize| crowds.company(head.tolls[index].crowd).0;
+        let ways = locked.ways_among(head.asker(), company);
+        match judge(ways.iter().copied()) {
+            Judgement::Start => Ok(self.pay(&mut locked, None, head.tracking)),
+            Judgement::Stand { at, blocker } => {
+                let slack = locked.slack();
+                Err(Box::new(Held { at, blocker: locked.looked_at_again(blocker), ways, slack }))
+            }
+        }
+    }
+
+    /// Notes that a call was admitted where it stood and refused elsewhere: after the second time
+    /// it becomes senior, if none of its meters has one. Says whether it did.
+    fn lose_patience(
+        &self,
+        crowds: &mut Crowds,
+        head: &mut Head,
+        ways: &[Option<Blocker>],
+    ) -> bool {
+        let was_admitted = ways[head.stands_at].is_none();
+        let is_new_senior = was_admitted
+            && !head.is_senior
+            && head.patience.try_on(ways.iter().copied())
+            && crowds.make_senior(head);
+        for toll in head.tolls.iter().filter(|_| is_new_senior) {
+            self.publish(crowds, toll.crowd);
+        }
+        is_new_senior
+    }
+
+    /// Writes at a meter who waits there, for those who do not look here.
+    fn publish(&self, crowds: &Crowds, crowd: CrowdId) {
+        if let Some((entry, key)) = crowds.meter(crowd) {
+            self.publish_at(&entry, &key, crowds.company(crowd));
+        }
+    }
+
+    fn publish_at(&self, entry: &Arc<Entry>, key: &str, (company, ahead): (Company, u64)) {
+        let address = entry.address(Some(key).filter(|key| !key.is_empty()));
+        let lines = [Line { entry, address, weight: 1 }];
+        let mut locked = Locked::new(&lines, || self.settings.clock.both());
+        if locked.missing_meters() == 0 || ahead > 0 {
+            locked.whole(0, |whole, _| (whole.company, whole.ahead) = (company, ahead));
+        }
+    }
+
+    /// A call is gone from the books: the meter where it stood serves the next, and if it was
+    /// senior all its meters do.
+    fn after_leaving(&self, crowds: &mut Crowds, gone: &Head) {
+        for (index, line) in gone.lines().iter().enumerate() {
+            if index != gone.stands_at && !gone.is_senior {
+                continue;
+            }
+            let crowd = crowds.find(line.entry, line.address.key);
+            let company = crowd.map_or_else(Default::default, |crowd| crowds.company(crowd));
+            self.publish_at(line.entry, line.address.key, company);
+            if let Some(crowd) = crowd {
+                crowds.wake_at(crowd, Opening::At(Timestamp::default()), Span::ZERO);
+            }
+        }
+    }
+
+    /// Refuses a call that waited too long, unless it can start just now.
+    fn give_up(&self, crowds: &mut Crowds, id: u64, news: &mut News) {
+        let Some(head) = crowds.take(id) else { return };
+        let answer = self.try_start(crowds, &head).map_err(|held| {
+            let lines = head.lines();
+            let locked = Locked::new(&lines, || self.settings.clock.both());
+            // As it was found, not as it is looked at again.
+            let found = held.ways[held.at].unwrap_or(held.blocker);
+            refusal(&locked, held.at, found).into()
+        });
+        crowds.depart(id, &head);
+        news.push((head.seat.clone(), answer));
+        self.after_leaving(crowds, &head);
+    }
+
+    /// Refuses at once a wait that is known to take too long, or that there is no room for.
+    fn check_worth_waiting(
+        &self,
+        crowds: &Crowds,
+        locked: &Locked<'_>,
+        (at, blocker): (usize, Blocker),
+        deadline: Option<Timestamp>,
+    ) -> Result<(), Error> {
+        let waiting = self.settings.waiting_max;
+        if crowds.len() >= waiting {
+            return Err(StoreError::WaitingFull { waiting }.into());
+        }
+        // What depends on others may open sooner than it looks.
+        let is_certain = matches!(blocker.cause, Cause::Spent | Cause::Closed);
+        if is_certain && deadline.is_some_and(|at| blocker.opening > Opening::At(at)) {
+            return Err(refusal(locked, at, blocker).into());
+        }
+        Ok(())
+    }
+
+    /// Sees to it that the timer wakes in time.
+    fn rearm(self: &Arc<Self>, crowds: MutexGuard<'_, Crowds>) {
+        if crowds.is_due_before_armed() {
+            drop(crowds);
+            self.turns.timer.ring(self);
+        }
+    }
+}
+
+fn is_impossible(blocker: Blocker) -> bool {
+    matches!(blocker.cause, Cause::Impossible | Cause::Missing)
+}
+
+fn tell(news: News) {
+    for (seat, answer) in news {
+        seat.give(answer);
+    }
+}

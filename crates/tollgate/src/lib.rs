@@ -1,0 +1,43 @@
+//! Durable flow control for outbound API calls.
+//!
+//! Limits are named; a call owes tolls at their meters; all are paid or none, at the first instant
+//! that every limit allows and never before.
+//!
+//! ```
+//! use tollgate::{Limit, Tollgate, toll};
+//!
+//! # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+//! let gate = Tollgate::memory();
+//! gate.limit("openai-rpm", Limit::per_minute(500).burst(50)).await?;
+//! gate.limit("openai-tpm", Limit::per_minute(30_000)).await?;
+//!
+//! let mut pass = gate
+//!     .acquire(toll("openai-rpm", "acme"))
+//!     .and(toll("openai-tpm", "acme").weight(1_200))
+//!     .await?;
+//! // … the call is made here …
+//! pass.settle("openai-tpm", 940).await?;
+//! # Ok::<(), tollgate::Error>(())
+//! # }).unwrap();
+//! ```
+
+mod gate;
+
+pub use gate::{Builder, Tollgate};
+pub use tollgate_core::rule::UNITS_MAX;
+pub use tollgate_core::rule::slots::HoldId;
+pub use tollgate_core::{
+    Align, Cause, Limit, LimitError, NameError, Now, Payment, Priority, RuleSpec, Span, SpanError,
+    Standing, Timestamp,
+};
+#[cfg(feature = "tower")]
+pub use tollgate_engine::tower;
+pub use tollgate_engine::{
+    Acquire, Acquiring, Ask, AskError, Asking, Bell, Change, Clock, CoarseClock, Error, LimitRef,
+    LimitState, Limiter, ManualClock, MeterState, Named, PartitionPage, Pass, Receipt, ReceiptLine,
+    Refusal, Settings, StoreError, SystemClock, TOLLS_MAX, Toll, TryError, global, toll,
+};
+
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct Readme;
