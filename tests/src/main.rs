@@ -3,4 +3,18 @@
 // `cfg(test)` always holds here. It is written out because clippy grants tests their `unwrap` only
 // below it.
 #[cfg(test)]
+mod effect;
+#[cfg(test)]
+mod examples;
+#[cfg(test)]
+mod http;
+#[cfg(test)]
+mod readme;
+#[cfg(test)]
+mod regressions;
+#[cfg(test)]
+mod serving;
+#[cfg(test)]
 mod tidy;
+#[cfg(test)]
+mod world;

@@ -41,3 +41,7 @@ pub use tollgate_engine::{
 #[cfg(doctest)]
 #[doc = include_str!("../../../README.md")]
 struct Readme;
+
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/effect.md")]
+struct Effect;

@@ -51,3 +51,24 @@ fn taken_over(rule: &Rule, was: &Rule, ledger: &Ledger, now: Now) -> Ledger {
         _ => rule.carried(was.missing(&ledger.state, now), now),
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::limit::Limit;
+    use crate::time::{Span, Timestamp};
+
+    fn at(seconds: u64) -> Now {
+        Now::both(Timestamp::default().plus(Span::from_secs(seconds)))
+    }
+
+    #[test]
+    fn what_is_promised_stays_promised() {
+        let ten_in = |seconds| Definition::new(Limit::per(10, Span::from_secs(seconds))).unwrap();
+        let (old, new) = (ten_in(10), ten_in(20));
+        let mut meter = Meter::new(&old, at(0).at);
+        let _ = meter.pay(&old, 10, (at(0), at(100).at), None);
+        meter.carry(&old, &new, at(0));
+        assert_eq!(meter.standing(&new, at(100)).remaining, 0);
+    }
+}

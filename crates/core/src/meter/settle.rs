@@ -145,8 +145,10 @@ mod tests {
     fn a_receipt_from_before_the_meter_was_as_new_gives_nothing_back() {
         let limit = ten();
         let estimate = Meter::new(&limit, at(100).at).pay(&limit, 10, (at(100), at(100).at), None);
-        let mut meter = Meter::new(&limit, at(200).at);
-        let _ = meter.pay(&limit, 10, (at(200), at(200).at), None);
+        let mut plain = crate::meter::plain::Plain::default();
+        assert!(limit.plain().unwrap().admit(&mut plain, 9, at(200).at).is_ok());
+        let mut meter = Meter::from_plain(&limit, plain, at(200).at);
+        let _ = meter.pay(&limit, 1, (at(200), at(200).at), None);
         meter.settle(&limit, &estimate, 0, at(200));
         assert_eq!(remaining(&meter, 200), 0);
     }

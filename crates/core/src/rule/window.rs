@@ -215,6 +215,16 @@ mod tests {
     }
 
     #[test]
+    fn debt_lasts_through_all_of_a_day_with_25_hours() {
+        let align = Align::Calendar { zone: "Europe/Berlin".into() };
+        let rule = WindowRule::new(5, Span::from_days(1), &align, Span::ZERO).unwrap();
+        let (mut state, midnight) = (Window::default(), 1_792_879_200);
+        rule.pay(&mut state, 8, at(midnight - 60));
+        assert_eq!(rule.missing(&state, at(midnight + 24 * 3_600 + 1_800)), 3);
+        assert_eq!(rule.missing(&state, at(midnight + 25 * 3_600)), 0);
+    }
+
+    #[test]
     fn a_calendar_window_follows_the_wall_clock_that_is_set() {
         let rule = rule(Align::Calendar { zone: "UTC".into() });
         let mut state = Window::default();

@@ -157,12 +157,15 @@ proptest! {
             meter.close(now.at.plus(Span::from_nanos(ahead)), "too many requests", now.at);
         }
         let ahead = Span::from_nanos(ahead.max(again)).min(CLOSED_MAX);
-        let until = Opening::At(now.at.plus(ahead));
-        let expected = if ahead.is_zero() { own } else { own.max(Some(until)) };
+        let until = now.moved_to(now.at.plus(ahead));
         let blocker = meter.blocker(definition, weight, now);
-        prop_assert_eq!(blocker.map(|blocker| blocker.opening), expected);
-        if own.is_none_or(|own| own < until) && !ahead.is_zero() {
-            prop_assert_eq!(blocker.unwrap().cause, Cause::Closed);
+        match meter.blocker(definition, weight, until).map(|blocker| blocker.opening) {
+            None if ahead.is_zero() => prop_assert_eq!(blocker, None),
+            None => {
+                prop_assert_eq!(blocker.unwrap().opening, Opening::At(until.at));
+                prop_assert_eq!(blocker.unwrap().cause, Cause::Closed);
+            }
+            later => prop_assert_eq!(blocker.map(|blocker| blocker.opening), later),
         }
         prop_assert_eq!(meter.reopen(), true);
         let blocker = meter.blocker(definition, weight, now);

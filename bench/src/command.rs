@@ -1,0 +1,54 @@
+//! The command line, and the only place that prints.
+#![expect(clippy::print_stdout, reason = "the tables are the program's answer")]
+#![expect(clippy::print_stderr, reason = "progress, apart from the answer")]
+
+use anyhow::bail;
+
+use crate::plan::{FULL, Plan, QUICK};
+use crate::{decisions, http, longest, machine, memory, waiters};
+
+/// Runs the whole comparison, or one child's part of it.
+pub fn run(arguments: &[String]) -> anyhow::Result<()> {
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    match arguments.as_slice() {
+        [] => compare(&FULL),
+        ["--quick"] => compare(&QUICK),
+        [memory::COMMAND, kind, name, keys] => {
+            answer(&memory::measure_here(kind, name, keys.parse()?)?)
+        }
+        [longest::COMMAND, kind, name, keys] => {
+            answer(&longest::measure_here(kind, name, keys.parse()?)?)
+        }
+        [waiters::COMMAND, name, tasks, threads, wait_ms] => {
+            let numbers = [tasks.parse()?, threads.parse()?, wait_ms.parse()?];
+            answer(&waiters::measure_here(name, numbers)?)
+        }
+        _ => bail!("unknown arguments {arguments:?}: give none, or --quick for a short run"),
+    }
+}
+
+/// Runs the comparison of servers.
+pub fn run_http() -> anyhow::Result<()> {
+    println!("{}\n\n{}", machine::describe(), http::measure()?);
+    Ok(())
+}
+
+/// First what is measured in children: the rows with many keys leave this process large.
+fn compare(plan: &Plan) -> anyhow::Result<()> {
+    println!("{}\n", machine::describe());
+    eprintln!("waiting tasks …");
+    let waiters = waiters::measure(plan)?;
+    eprintln!("longest single call …");
+    let longest = longest::measure(plan)?;
+    eprintln!("bytes per key …");
+    let memory = memory::measure(plan)?;
+    eprintln!("time per decision …");
+    println!("{}\n{memory}\n{longest}\n{waiters}", decisions::measure(plan));
+    Ok(())
+}
+
+fn answer(numbers: &[u64]) -> anyhow::Result<()> {
+    let words: Vec<String> = numbers.iter().map(u64::to_string).collect();
+    println!("{}", words.join(" "));
+    Ok(())
+}

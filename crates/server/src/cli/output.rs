@@ -1,0 +1,29 @@
+//! The one place where commands print.
+
+use super::Exit;
+use std::io::{Write, stderr, stdout};
+use std::net::SocketAddr;
+
+/// Says where the server listens, and what it promises.
+pub(super) fn listening(address: SocketAddr) {
+    line(&format!("tollgate listens on http://{address}"));
+    line("limits are kept in memory: they start anew when the server does");
+}
+
+/// Says why a command could not run.
+pub(super) fn failure(error: &anyhow::Error) {
+    // Nobody may be listening any more, and there is no one else to tell.
+    let _ = writeln!(stderr(), "tollgate: {error:#}");
+}
+
+/// Shows help, or what is wrong with the arguments.
+pub(super) fn usage(message: &clap::Error) -> Exit {
+    let _ = message.print();
+    if message.use_stderr() { Exit::Failed } else { Exit::Done }
+}
+
+fn line(text: &str) {
+    // As above: a server goes on when the one who started it has stopped reading.
+    let mut out = stdout().lock();
+    let _ = writeln!(out, "{text}").and_then(|()| out.flush());
+}

@@ -1,0 +1,37 @@
+//! `tollgate serve`: the server in the foreground, until a signal ends it.
+
+use super::signals::Signals;
+use super::{Environment, ServeArguments, log, output};
+use crate::server::{Server, Settings};
+use crate::token::Token;
+use anyhow::Context;
+use tollgate::Tollgate;
+
+pub(super) fn serve(arguments: &ServeArguments, environment: &Environment) -> anyhow::Result<()> {
+    log::start(arguments.log, environment.log.as_deref())?;
+    let settings = Settings { listen: arguments.listen, token: token(environment)? };
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    runtime.block_on(serve_until_told(settings))
+}
+
+/// The first signal lets answers under way finish; the second does not.
+async fn serve_until_told(settings: Settings) -> anyhow::Result<()> {
+    let (mut first, mut second) = (Signals::new()?, Signals::new()?);
+    let server = Server::bind(Tollgate::memory(), settings).await?;
+    output::listening(server.address());
+    let twice = async {
+        second.next().await;
+        second.next().await;
+    };
+    tokio::select! {
+        () = server.serve(first.next()) => {}
+        () = twice => tracing::warn!("stopped at once"),
+    }
+    Ok(())
+}
+
+fn token(environment: &Environment) -> anyhow::Result<Option<Token>> {
+    let Some(text) = &environment.token else { return Ok(None) };
+    let token = Token::new(&text.to_string_lossy()).context("TOLLGATE_TOKEN does not do")?;
+    Ok(Some(token))
+}

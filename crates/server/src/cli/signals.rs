@@ -1,0 +1,26 @@
+//! The signals that end the server.
+
+use std::io;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
+/// Ctrl-C, and what a service manager sends.
+pub(super) struct Signals {
+    interrupt: Signal,
+    terminate: Signal,
+}
+
+impl Signals {
+    /// From now on these signals are ours.
+    pub(super) fn new() -> io::Result<Self> {
+        let interrupt = signal(SignalKind::interrupt())?;
+        Ok(Self { interrupt, terminate: signal(SignalKind::terminate())? })
+    }
+
+    /// Waits for the next one.
+    pub(super) async fn next(&mut self) {
+        tokio::select! {
+            _ = self.interrupt.recv() => {}
+            _ = self.terminate.recv() => {}
+        }
+    }
+}

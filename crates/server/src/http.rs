@@ -1,0 +1,31 @@
+//! HTTP: routes, what they read and write, and the problems they answer with.
+
+mod body;
+mod consume;
+mod fields;
+mod guard;
+mod limits;
+mod meters;
+pub(crate) mod openapi;
+mod path;
+pub(crate) mod problem;
+mod receipts;
+pub(crate) mod routes;
+mod wire;
+
+use crate::seal::{Seal, Tag};
+use crate::shutdown::Shutdown;
+use std::sync::Arc;
+use tollgate::Tollgate;
+
+/// What every handler works with.
+pub(crate) struct App {
+    pub(crate) gate: Tollgate,
+    pub(crate) seal: Seal,
+    /// The tag of the token that callers must show.
+    pub(crate) bearer: Option<Tag>,
+    pub(crate) shutdown: Shutdown,
+}
+
+/// The application as handlers get it.
+type Shared = axum::extract::State<Arc<App>>;

@@ -1,0 +1,118 @@
+//! `/v1/consume`: pay now, pay now and start later, or wait for one's turn.
+
+use super::body::Json;
+use super::fields::{Standing, fields};
+use super::problem::{Problem, invalid_field, shutting_down};
+use super::receipts::{LIFE_DEFAULT, check_life};
+use super::wire::consume::{ConsumeWire, GrantWire, OnExceeded};
+use super::{App, Shared};
+use crate::receipt::encode;
+use axum::extract::State;
+use axum::response::{IntoResponse, Response};
+use std::future::IntoFuture;
+use tollgate::{Error, MeterState, Pass, Refusal, Span, Tollgate};
+
+/// How long a call waits unless it says.
+const WAIT_DEFAULT: Span = Span::from_secs(30);
+/// Longest wait: a connection is kept open for it.
+const WAIT_MAX: Span = Span::from_minutes(10);
+/// How far ahead a call is promised unless it says.
+const DELAY_DEFAULT: Span = Span::from_minutes(1);
+/// Furthest promise.
+const DELAY_MAX: Span = Span::from_days(1);
+
+/// Pays the tolls of one call. If the client goes while it waits, it gives up its place.
+pub(super) async fn consume(
+    State(app): Shared,
+    Json(request): Json<ConsumeWire>,
+) -> Result<Response, Problem> {
+    let max_wait = max_wait(&request)?;
+    if let Some(life) = request.receipt {
+        check_life("receipt", life.0)?;
+    }
+    let outcome = match request.on_exceeded {
+        OnExceeded::Fail => app.gate.consume(request.ask()).await,
+        OnExceeded::Delay => app.gate.consume_delayed(request.ask(), max_wait).await,
+        // Boxed: calls that do not wait need not carry the room for it.
+        OnExceeded::Wait => Box::pin(turn(&app, &request, max_wait)).await?,
+    };
+    let pass = match outcome {
+        Ok(pass) => pass,
+        Err(Error::Refused(refusal)) => return Err(refused(&app.gate, refusal).await),
+        Err(error) => return Err(error.into()),
+    };
+    let (mut grant, standing) = (GrantWire::from(&pass), Standing::from(&pass));
+    grant.receipt = receipt(&app, &request, pass).await;
+    let meter = tightest(&app.gate, &request).await;
+    Ok((meter.map(|meter| fields(&meter, standing)), Json(grant)).into_response())
+}
+
+/// Waits for the call's turn, or for the end of the server.
+async fn turn(
+    app: &App,
+    request: &ConsumeWire,
+    max_wait: Span,
+) -> Result<Result<Pass, Error>, Problem> {
+    let acquire = app.gate.acquire(request.ask()).max_wait(max_wait);
+    tokio::select! {
+        // The turn first: who has it when the server ends still gets it.
+        biased;
+        outcome = acquire.into_future() => Ok(outcome),
+        () = app.shutdown.begun() => Err(shutting_down()),
+    }
+}
+
+fn max_wait(request: &ConsumeWire) -> Result<Span, Problem> {
+    let (default, most) = match request.on_exceeded {
+        OnExceeded::Fail if request.max_wait.is_some() => {
+            let why = "nothing waits when `on_exceeded` is \"fail\": leave it out, or choose \"delay\" or \"wait\"";
+            return Err(invalid_field("max_wait", why));
+        }
+        OnExceeded::Fail => return Ok(Span::ZERO),
+        OnExceeded::Delay => (DELAY_DEFAULT, DELAY_MAX),
+        OnExceeded::Wait => (WAIT_DEFAULT, WAIT_MAX),
+    };
+    let given = request.max_wait.map_or(default, |span| span.0);
+    if given > most {
+        return Err(invalid_field("max_wait", &format!("{given} is over the longest, {most}")));
+    }
+    Ok(given)
+}
+
+/// The receipt that was asked for, or one that holds the call's slots. It lives from the start of
+/// the call, which may be later than now.
+async fn receipt(app: &App, request: &ConsumeWire, pass: Pass) -> Option<String> {
+    let life = request.receipt.map(|life| life.0);
+    let starts_after = pass.delay();
+    let receipt = pass.into_receipt(starts_after.plus(life.unwrap_or(LIFE_DEFAULT))).await?;
+    let holds_slots = receipt.lines.iter().any(|line| line.payment.hold.is_some());
+    (life.is_some() || holds_slots).then(|| encode(&receipt, &app.seal))
+}
+
+async fn refused(gate: &Tollgate, refusal: Refusal) -> Problem {
+    let meter = gate.meter(&refusal.limit, refusal.partition.as_deref()).await;
+    let standing = Standing::from(&refusal);
+    let problem = Problem::from(Error::Refused(refusal));
+    // The limit may have been removed since.
+    match meter {
+        Ok(meter) => {
+            let with = |problem: Problem, (name, value)| problem.header(name, value);
+            fields(&meter, standing).into_iter().fold(problem, with)
+        }
+        Err(_) => problem,
+    }
+}
+
+/// The meter with the least left among those that the call paid at.
+async fn tightest(gate: &Tollgate, request: &ConsumeWire) -> Option<MeterState> {
+    let mut tightest: Option<MeterState> = None;
+    for toll in request.tolls() {
+        // A limit may have been removed since; then there is nothing to tell of it.
+        let Ok(meter) = gate.meter(&toll.limit, toll.partition.as_deref()).await else { continue };
+        let is_less = |other: &MeterState| meter.standing.remaining < other.standing.remaining;
+        if tightest.as_ref().is_none_or(is_less) {
+            tightest = Some(meter);
+        }
+    }
+    tightest
+}

@@ -1,0 +1,91 @@
+//! What a request says outside its body: names in the path, a page in the query, who is asking.
+
+use super::problem::{Problem, kinds};
+use axum::extract::{FromRequestParts, Path, Query};
+use axum::http::request::Parts;
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+
+/// Things on a page unless the caller says how many.
+const PAGE_DEFAULT: usize = 100;
+/// Most things on a page.
+const PAGE_MAX: usize = 1000;
+/// Names the person or program that changes something; goes into the limit's history.
+const ACTOR: &str = "tollgate-actor";
+/// Longest name of an actor.
+const ACTOR_BYTES_MAX: usize = 128;
+/// Who changes something when no one says who.
+const ACTOR_UNSAID: &str = "http";
+
+/// The names in the path, percent-decoded.
+pub(super) struct InPath<T>(pub(super) T);
+
+impl<S: Send + Sync, T: DeserializeOwned + Send> FromRequestParts<S> for InPath<T> {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        let path = Path::from_request_parts(parts, state).await;
+        let Path(names) = path.map_err(|rejection| {
+            let why = rejection.body_text();
+            let detail =
+                format!("{why}: names in a path are UTF-8, percent-encoded (a slash is %2F)");
+            Problem::new(kinds::INVALID_PATH, detail)
+        })?;
+        Ok(Self(names))
+    }
+}
+
+/// Which part of a list is asked for.
+pub(super) struct Page {
+    /// Starts behind this name.
+    pub(super) after: Option<String>,
+    /// How many at most.
+    pub(super) limit: usize,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct PageQuery {
+    after: Option<String>,
+    limit: Option<usize>,
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for Page {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        let invalid = |detail: String| Problem::new(kinds::INVALID_QUERY, detail);
+        let query = Query::<PageQuery>::from_request_parts(parts, state).await;
+        let Query(PageQuery { after, limit }) = query.map_err(|rejection| {
+            invalid(format!("{}: a page takes `after` and `limit`", rejection.body_text()))
+        })?;
+        match limit.unwrap_or(PAGE_DEFAULT) {
+            limit @ 1..=PAGE_MAX => Ok(Self { after, limit }),
+            limit => {
+                Err(invalid(format!("`limit` is {limit}: a page has 1 to {PAGE_MAX} entries")))
+            }
+        }
+    }
+}
+
+/// Who changes something, as they say.
+pub(super) struct Actor(pub(super) String);
+
+impl<S: Send + Sync> FromRequestParts<S> for Actor {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, Problem> {
+        let Some(value) = parts.headers.get(ACTOR) else {
+            return Ok(Self(ACTOR_UNSAID.to_owned()));
+        };
+        match value.to_str() {
+            Ok(who) if (1..=ACTOR_BYTES_MAX).contains(&who.len()) => Ok(Self(who.to_owned())),
+            _ => {
+                let detail = format!(
+                    "`Tollgate-Actor` has 1 to {ACTOR_BYTES_MAX} printable ASCII characters: a name, an address"
+                );
+                Err(Problem::new(kinds::INVALID_ACTOR, detail))
+            }
+        }
+    }
+}

@@ -1,0 +1,75 @@
+//! The engine's errors as problems.
+
+use super::kinds::{self, Kind};
+use super::{HeaderValue, Problem};
+use crate::http::wire::problem::RefusalWire;
+use axum::http::header::RETRY_AFTER;
+use tollgate::{AskError, Error, LimitError, NameError, Refusal, StoreError};
+
+impl From<Error> for Problem {
+    fn from(error: Error) -> Self {
+        match error {
+            Error::Refused(refusal) => refused(&refusal),
+            Error::Invalid(error) => Self::new(of_ask(&error), error.to_string()),
+            Error::Store(error) => Self::new(of_store(&error), error.to_string()),
+            other => Self::new(kinds::STORE_FAILED, other.to_string()),
+        }
+    }
+}
+
+fn refused(refusal: &Refusal) -> Problem {
+    let problem = Problem::new(kinds::REFUSED, refusal.to_string());
+    let problem = problem.refusal(RefusalWire::from(refusal));
+    match refusal.retry_after {
+        Some(span) => problem.header(RETRY_AFTER, HeaderValue::from(span.as_secs_ceil())),
+        None => problem,
+    }
+}
+
+fn of_ask(error: &AskError) -> Kind {
+    match error {
+        AskError::UnknownLimit { .. } => kinds::UNKNOWN_LIMIT,
+        AskError::WeightOverCapacity { .. } => kinds::WEIGHT_OVER_CAPACITY,
+        AskError::WeightZero { .. } => kinds::WEIGHT_ZERO,
+        AskError::NoToll => kinds::NO_TOLL,
+        AskError::TooManyTolls { .. } => kinds::TOO_MANY_TOLLS,
+        AskError::DelayWithSlots { .. } => kinds::DELAY_WITH_SLOTS,
+        AskError::Name(NameError::Empty { .. }) => kinds::NAME_EMPTY,
+        AskError::Name(NameError::TooLong { .. }) => kinds::NAME_TOO_LONG,
+        AskError::Limit { error, .. } => of_limit(error),
+        AskError::ActualTooLarge { .. } => kinds::ACTUAL_TOO_LARGE,
+        AskError::NotPaid { .. } => kinds::NOT_PAID,
+        AskError::NothingHeld => kinds::NOTHING_HELD,
+        AskError::ReceiptSpent => kinds::RECEIPT_SPENT,
+        _ => kinds::INVALID_ASK,
+    }
+}
+
+fn of_limit(error: &LimitError) -> Kind {
+    match error {
+        LimitError::NoRule => kinds::LIMIT_NO_RULE,
+        LimitError::TooManyRules { .. } => kinds::LIMIT_TOO_MANY_RULES,
+        LimitError::TwoConcurrencies => kinds::LIMIT_TWO_CONCURRENCIES,
+        LimitError::Zero { .. } => kinds::LIMIT_ZERO,
+        LimitError::TooLarge { .. } => kinds::LIMIT_TOO_LARGE,
+        LimitError::Period { .. } => kinds::LIMIT_PERIOD,
+        LimitError::GuardTooLong { .. } => kinds::LIMIT_GUARD_TOO_LONG,
+        LimitError::GuardTakesTheBurst { .. } => kinds::LIMIT_GUARD_TAKES_THE_BURST,
+        LimitError::GuardOnCalendar => kinds::LIMIT_GUARD_ON_CALENDAR,
+        LimitError::BurstFillsTooSlowly { .. } => kinds::LIMIT_BURST_FILLS_TOO_SLOWLY,
+        LimitError::UnknownZone { .. } => kinds::LIMIT_UNKNOWN_ZONE,
+        LimitError::NotACalendarPeriod { .. } => kinds::LIMIT_NOT_A_CALENDAR_PERIOD,
+        LimitError::Misplaced { .. } => kinds::LIMIT_MISPLACED,
+        _ => kinds::INVALID_ASK,
+    }
+}
+
+fn of_store(error: &StoreError) -> Kind {
+    match error {
+        StoreError::LimitsFull { .. } => kinds::LIMITS_FULL,
+        StoreError::MetersFull { .. } => kinds::METERS_FULL,
+        StoreError::WaitingFull { .. } => kinds::WAITING_FULL,
+        StoreError::ReceiptsFull { .. } => kinds::RECEIPTS_FULL,
+        _ => kinds::STORE_FAILED,
+    }
+}

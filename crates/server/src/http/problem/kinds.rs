@@ -1,0 +1,78 @@
+//! The kinds of problems: status, code and title of each, in one table.
+//!
+//! The codes of the engine's errors are the names of its variants; an error inside another adds its
+//! name behind, as in `limit_zero`.
+
+use axum::http::StatusCode;
+
+/// A kind of problem.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Kind {
+    pub(super) status: StatusCode,
+    pub(super) code: &'static str,
+    pub(super) title: &'static str,
+}
+
+macro_rules! kinds {
+    ($($name:ident = $status:ident, $code:literal, $title:literal;)*) => {
+        $(pub(in crate::http) const $name: Kind = Kind::new(StatusCode::$status, $code, $title);)*
+
+        const ALL: &[Kind] = &[$($name),*];
+    };
+}
+
+kinds! {
+    // What a request looks like.
+    MALFORMED_JSON = BAD_REQUEST, "malformed_json", "The body is not JSON";
+    INVALID_BODY = BAD_REQUEST, "invalid_body", "The body is not what this route takes";
+    INVALID_PATH = BAD_REQUEST, "invalid_path", "The path cannot be read";
+    INVALID_QUERY = BAD_REQUEST, "invalid_query", "The query is not what this route takes";
+    INVALID_ACTOR = BAD_REQUEST, "invalid_actor", "The actor's name cannot be kept";
+    UNAUTHORIZED = UNAUTHORIZED, "unauthorized", "The token is missing or wrong";
+    UNKNOWN_ROUTE = NOT_FOUND, "unknown_route", "There is nothing here";
+    METHOD_NOT_ALLOWED = METHOD_NOT_ALLOWED, "method_not_allowed", "Not with this method";
+    BODY_TOO_SLOW = REQUEST_TIMEOUT, "body_too_slow", "The body did not arrive in time";
+    BODY_TOO_LARGE = PAYLOAD_TOO_LARGE, "body_too_large", "The body is too large";
+    UNSUPPORTED_MEDIA_TYPE = UNSUPPORTED_MEDIA_TYPE, "unsupported_media_type", "The body is not declared as JSON";
+
+    // What the engine answers.
+    REFUSED = TOO_MANY_REQUESTS, "refused", "A limit refuses for now";
+    UNKNOWN_LIMIT = NOT_FOUND, "unknown_limit", "There is no such limit";
+    WEIGHT_OVER_CAPACITY = UNPROCESSABLE_ENTITY, "weight_over_capacity", "The weight can never pass";
+    WEIGHT_ZERO = UNPROCESSABLE_ENTITY, "weight_zero", "The weight is below 1";
+    NO_TOLL = UNPROCESSABLE_ENTITY, "no_toll", "There is no toll";
+    TOO_MANY_TOLLS = UNPROCESSABLE_ENTITY, "too_many_tolls", "There are too many tolls";
+    DELAY_WITH_SLOTS = UNPROCESSABLE_ENTITY, "delay_with_slots", "Slots cannot be promised for later";
+    NAME_EMPTY = UNPROCESSABLE_ENTITY, "name_empty", "The name is empty";
+    NAME_TOO_LONG = UNPROCESSABLE_ENTITY, "name_too_long", "The name is too long";
+    LIMIT_NO_RULE = UNPROCESSABLE_ENTITY, "limit_no_rule", "The limit has no rule";
+    LIMIT_TOO_MANY_RULES = UNPROCESSABLE_ENTITY, "limit_too_many_rules", "The limit has too many rules";
+    LIMIT_TWO_CONCURRENCIES = UNPROCESSABLE_ENTITY, "limit_two_concurrencies", "The limit counts slots twice";
+    LIMIT_ZERO = UNPROCESSABLE_ENTITY, "limit_zero", "Nothing would ever pass";
+    LIMIT_TOO_LARGE = UNPROCESSABLE_ENTITY, "limit_too_large", "The number is too large";
+    LIMIT_PERIOD = UNPROCESSABLE_ENTITY, "limit_period", "The period does not do";
+    LIMIT_GUARD_TOO_LONG = UNPROCESSABLE_ENTITY, "limit_guard_too_long", "The guard is too long";
+    LIMIT_GUARD_TAKES_THE_BURST = UNPROCESSABLE_ENTITY, "limit_guard_takes_the_burst", "The guard takes all of the burst";
+    LIMIT_GUARD_ON_CALENDAR = UNPROCESSABLE_ENTITY, "limit_guard_on_calendar", "A calendar takes no guard";
+    LIMIT_BURST_FILLS_TOO_SLOWLY = UNPROCESSABLE_ENTITY, "limit_burst_fills_too_slowly", "The burst takes years to fill";
+    LIMIT_UNKNOWN_ZONE = UNPROCESSABLE_ENTITY, "limit_unknown_zone", "There is no such time zone";
+    LIMIT_NOT_A_CALENDAR_PERIOD = UNPROCESSABLE_ENTITY, "limit_not_a_calendar_period", "No calendar has such a period";
+    LIMIT_MISPLACED = UNPROCESSABLE_ENTITY, "limit_misplaced", "The rule has no such setting";
+    ACTUAL_TOO_LARGE = UNPROCESSABLE_ENTITY, "actual_too_large", "The true cost is too large";
+    NOT_PAID = UNPROCESSABLE_ENTITY, "not_paid", "The receipt has no such toll";
+    NOTHING_HELD = UNPROCESSABLE_ENTITY, "nothing_held", "The receipt holds no slots";
+    INVALID_ASK = UNPROCESSABLE_ENTITY, "invalid_ask", "This can never pass as it is";
+    RECEIPT_UNKNOWN = NOT_FOUND, "receipt_unknown", "There is no such receipt";
+    RECEIPT_SPENT = CONFLICT, "receipt_spent", "The receipt is spent";
+    LIMITS_FULL = SERVICE_UNAVAILABLE, "limits_full", "There is no room for another limit";
+    METERS_FULL = SERVICE_UNAVAILABLE, "meters_full", "There is no room for another meter";
+    WAITING_FULL = SERVICE_UNAVAILABLE, "waiting_full", "Too many calls are waiting";
+    RECEIPTS_FULL = SERVICE_UNAVAILABLE, "receipts_full", "There is no room for another settled receipt";
+    STORE_FAILED = SERVICE_UNAVAILABLE, "store_failed", "The store could not decide";
+    SHUTTING_DOWN = SERVICE_UNAVAILABLE, "shutting_down", "The server is shutting down";
+}
+
+/// Every code with its status: what `openapi.json` must list.
+pub fn codes() -> impl Iterator<Item = (&'static str, u16)> {
+    ALL.iter().map(|kind| (kind.code, kind.status.as_u16()))
+}

@@ -1,0 +1,116 @@
+//! Consuming as it travels: tolls in, a grant out.
+
+use super::limit::LimitWire;
+use super::object::Object;
+use super::span::SpanWire;
+use super::units::Units;
+use serde::{Deserialize, Serialize};
+use tollgate::{Ask, Pass, Priority, Toll, global, toll};
+
+/// The tolls of one call, and what to do if they cannot be paid now.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(in crate::http) struct ConsumeWire {
+    tolls: Vec<Object<TollWire>>,
+    #[serde(default)]
+    pub(in crate::http) on_exceeded: OnExceeded,
+    pub(in crate::http) max_wait: Option<SpanWire>,
+    #[serde(default)]
+    priority: PriorityWire,
+    /// How long the receipt that is wanted lives.
+    pub(in crate::http) receipt: Option<SpanWire>,
+}
+
+/// What the call owes at one meter.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(in crate::http) struct TollWire {
+    pub(in crate::http) limit: String,
+    pub(in crate::http) partition: Option<String>,
+    weight: Option<Units>,
+    define: Option<LimitWire>,
+}
+
+/// What to do if a limit is exceeded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(in crate::http) enum OnExceeded {
+    /// Refuse.
+    #[default]
+    Fail,
+    /// Pay now for a later start.
+    Delay,
+    /// Answer when it is the call's turn.
+    Wait,
+}
+
+#[derive(Debug, Clone, Copy, Default, Deserialize)]
+#[serde(try_from = "Units")]
+struct PriorityWire(Priority);
+
+/// A call that may start.
+#[derive(Debug, Serialize)]
+pub(in crate::http) struct GrantWire {
+    granted: bool,
+    delay_ms: u64,
+    limit: u64,
+    remaining: i64,
+    reset_after_ms: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(in crate::http) receipt: Option<String>,
+}
+
+impl TryFrom<Units> for PriorityWire {
+    type Error = String;
+
+    fn try_from(Units(level): Units) -> Result<Self, String> {
+        Priority::new(level).map(Self).map_err(|error| error.to_string())
+    }
+}
+
+impl ConsumeWire {
+    /// The tolls, in the order given.
+    pub(in crate::http) fn tolls(&self) -> impl Iterator<Item = &TollWire> {
+        self.tolls.iter().map(|Object(toll)| toll)
+    }
+
+    /// What to ask the gate. Tolls are estimates if a receipt is wanted: it may settle them.
+    pub(in crate::http) fn ask(&self) -> Ask<'_> {
+        let has_receipt = self.receipt.is_some();
+        let tolls = self.tolls().map(|toll| match has_receipt {
+            true => toll.bare().estimate(toll.weight()),
+            false => toll.bare().weight(toll.weight()),
+        });
+        tolls.collect::<Ask<'_>>().priority(self.priority.0)
+    }
+}
+
+impl TollWire {
+    fn bare(&self) -> Toll<'_> {
+        let toll = match &self.partition {
+            Some(partition) => toll(&self.limit, partition),
+            None => global(&self.limit),
+        };
+        match &self.define {
+            Some(LimitWire(limit)) => toll.limited_to(limit),
+            None => toll,
+        }
+    }
+
+    fn weight(&self) -> u64 {
+        self.weight.map_or(1, |Units(weight)| weight)
+    }
+}
+
+impl From<&Pass> for GrantWire {
+    fn from(pass: &Pass) -> Self {
+        Self {
+            granted: true,
+            delay_ms: pass.delay().as_millis_ceil(),
+            limit: pass.limit(),
+            remaining: pass.remaining(),
+            reset_after_ms: pass.reset_after().as_millis_ceil(),
+            receipt: None,
+        }
+    }
+}

@@ -1,0 +1,122 @@
+//! A limit as it stands, with its history, and pages of limits.
+
+use super::limit::DefinitionWire;
+use serde::Serialize;
+use tollgate::{Change, Limit, LimitState, Timestamp};
+
+/// Most overrides that are shown with a limit: there may be one for each of a million tenants.
+const OVERRIDES_SHOWN_MAX: usize = 1000;
+
+/// A limit with all that is known of it.
+#[derive(Debug, Serialize)]
+pub(in crate::http) struct LimitStateWire {
+    name: String,
+    definition: DefinitionWire,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pinned: Option<DefinitionWire>,
+    overrides: Vec<OverrideWire>,
+    overrides_count: usize,
+    history: Vec<ChangeWire>,
+}
+
+#[derive(Debug, Serialize)]
+struct OverrideWire {
+    partition: String,
+    definition: DefinitionWire,
+}
+
+#[derive(Debug, Serialize)]
+struct ChangeWire {
+    at: String,
+    who: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    before: Option<DefinitionWire>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    after: Option<DefinitionWire>,
+}
+
+/// Some limits, each without what may be long.
+#[derive(Debug, Serialize)]
+pub(in crate::http) struct LimitPageWire {
+    pub(in crate::http) limits: Vec<LimitLineWire>,
+    /// Send it as `after` to get the next page.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(in crate::http) next: Option<String>,
+}
+
+/// A limit in a list.
+#[derive(Debug, Serialize)]
+pub(in crate::http) struct LimitLineWire {
+    pub(in crate::http) name: String,
+    definition: DefinitionWire,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pinned: Option<DefinitionWire>,
+}
+
+/// What `DELETE` answers.
+#[derive(Debug, Serialize)]
+pub(in crate::http) struct RemovedWire {
+    pub(in crate::http) removed: bool,
+}
+
+impl From<&LimitState> for LimitStateWire {
+    fn from(state: &LimitState) -> Self {
+        let LimitLineWire { name, definition, pinned } = state.into();
+        let shown = state.overrides.iter().take(OVERRIDES_SHOWN_MAX);
+        let overrides = shown.map(|(partition, limit)| OverrideWire {
+            partition: partition.clone(),
+            definition: limit.into(),
+        });
+        Self {
+            name,
+            definition,
+            pinned,
+            overrides: overrides.collect(),
+            overrides_count: state.overrides.len(),
+            history: state.history.iter().map(ChangeWire::from).collect(),
+        }
+    }
+}
+
+impl From<&LimitState> for LimitLineWire {
+    fn from(state: &LimitState) -> Self {
+        Self {
+            name: state.name.as_ref().to_owned(),
+            definition: (&state.defined).into(),
+            pinned: shown(state.pinned.as_ref()),
+        }
+    }
+}
+
+impl From<&Change> for ChangeWire {
+    fn from(change: &Change) -> Self {
+        Self {
+            at: rfc3339(change.at),
+            who: change.who.clone(),
+            before: shown(change.before.as_ref()),
+            after: shown(change.after.as_ref()),
+        }
+    }
+}
+
+fn shown(limit: Option<&Limit>) -> Option<DefinitionWire> {
+    limit.map(DefinitionWire::from)
+}
+
+fn rfc3339(at: Timestamp) -> String {
+    // Every timestamp is in range: ours end in the year 2554, theirs in 9999.
+    let instant = jiff::Timestamp::from_nanosecond(i128::from(at.as_nanos())).unwrap_or_default();
+    instant.to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn instants_are_told_as_rfc_3339_says() {
+        let at = Timestamp::from_nanos(1_700_000_000_250_000_000);
+        assert_eq!(rfc3339(at), "2023-11-14T22:13:20.25Z");
+        assert_eq!(rfc3339(Timestamp::MAX), "2554-07-21T23:34:33.709551615Z");
+    }
+}

@@ -1,0 +1,58 @@
+//! Problems as they travel: RFC 9457, with the engine's words beside.
+
+use serde::Serialize;
+use tollgate::{Cause, Refusal};
+
+/// A problem.
+#[derive(Debug, Serialize)]
+pub(in crate::http) struct ProblemWire {
+    #[serde(rename = "type")]
+    pub(in crate::http) kind: String,
+    pub(in crate::http) title: &'static str,
+    pub(in crate::http) status: u16,
+    pub(in crate::http) detail: String,
+    pub(in crate::http) code: &'static str,
+    /// The part of the body that is wrong, as in `tolls[0].weight`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(in crate::http) field: Option<String>,
+    #[serde(flatten)]
+    pub(in crate::http) refusal: Option<RefusalWire>,
+}
+
+/// Which toll was refused, why, and until when.
+#[derive(Debug, Serialize)]
+pub(in crate::http) struct RefusalWire {
+    limit: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    partition: Option<String>,
+    cause: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    retry_after_ms: Option<u64>,
+    remaining: i64,
+    reset_after_ms: u64,
+}
+
+impl From<&Refusal> for RefusalWire {
+    fn from(refusal: &Refusal) -> Self {
+        Self {
+            limit: refusal.limit.as_ref().to_owned(),
+            partition: refusal.partition.as_deref().map(str::to_owned),
+            cause: cause(refusal.cause),
+            retry_after_ms: refusal.retry_after.map(|span| span.as_millis_ceil()),
+            remaining: refusal.standing.remaining,
+            reset_after_ms: refusal.standing.reset_after.as_millis_ceil(),
+        }
+    }
+}
+
+fn cause(cause: Cause) -> &'static str {
+    match cause {
+        Cause::Spent => "spent",
+        Cause::Slots => "slots",
+        Cause::Closed => "closed",
+        Cause::Turn => "turn",
+        Cause::Impossible => "impossible",
+        Cause::Missing => "missing",
+        _ => "other",
+    }
+}

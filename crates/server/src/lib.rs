@@ -1,0 +1,29 @@
+//! The edge: Tollgate's HTTP server and its command.
+//!
+//! ```
+//! use tollgate::Tollgate;
+//! use tollgate_server::{Server, Settings};
+//!
+//! # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+//! let settings = Settings { listen: ([127, 0, 0, 1], 0).into(), token: None };
+//! let server = Server::bind(Tollgate::memory(), settings).await?;
+//! println!("http://{}", server.address());
+//! server.serve(async { /* until this ends */ }).await;
+//! # Ok::<(), tollgate_server::StartError>(())
+//! # })?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+pub mod cli;
+mod http;
+mod receipt;
+mod seal;
+mod server;
+mod shutdown;
+mod token;
+
+pub use http::openapi::OPENAPI;
+pub use http::problem::kinds::codes;
+pub use http::routes::{Route, routes};
+pub use server::{Server, Settings, StartError};
+pub use token::{Token, TokenError};

@@ -1,0 +1,169 @@
+//! The server: a socket, its connections, and an end that loses no answer.
+
+use crate::http::{App, routes};
+use crate::seal::Seal;
+use crate::shutdown::{Shutdown, ShutdownBell, shutdown};
+use crate::token::Token;
+use axum::Router;
+use hyper::server::conn::http1;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::service::TowerToHyperService;
+use std::fmt;
+use std::future::Future;
+use std::io;
+use std::net::SocketAddr;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::JoinSet;
+use tokio::time::timeout;
+use tollgate::Tollgate;
+
+/// Most connections at once; one more waits in the system's queue until another ends.
+const CONNECTIONS_MAX: usize = 10_000;
+/// Longest time a client may take over the head of a request, and a connection may be idle.
+const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
+/// Longest head of a request: room for a receipt of eight tolls with the longest names, in the path.
+const HEAD_BYTES_MAX: usize = 64 * 1024;
+/// Longest time that answers under way get to finish once the server is asked to end.
+const DRAIN_TIMEOUT: Duration = Duration::from_secs(10);
+/// Pause after the system could not hand over a connection: it may be out of file descriptors.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// How a server is started.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// Where it listens; port 0 takes any free one.
+    pub listen: SocketAddr,
+    /// What callers must show; needed beyond loopback.
+    pub token: Option<Token>,
+}
+
+/// Why a server cannot start.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StartError {
+    /// Others could reach it, and nothing would keep them out.
+    #[error(
+        "{listen} can be reached from other machines, and no token keeps them out: set TOLLGATE_TOKEN, or listen on 127.0.0.1"
+    )]
+    TokenMissing {
+        /// Where it was to listen.
+        listen: SocketAddr,
+    },
+    /// The system does not let it listen there.
+    #[error("cannot listen on {listen}: {source}; is another server running there?")]
+    Listen {
+        /// Where it was to listen.
+        listen: SocketAddr,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// No key could be made.
+    #[error("the system gives no random bytes for the key that seals receipts")]
+    Random(#[from] getrandom::Error),
+}
+
+/// A server that listens, and answers once it is told to.
+pub struct Server {
+    listener: TcpListener,
+    address: SocketAddr,
+    router: Router,
+    bell: ShutdownBell,
+    shutdown: Shutdown,
+}
+
+impl fmt::Debug for Server {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Server").field("address", &self.address).finish_non_exhaustive()
+    }
+}
+
+impl Server {
+    /// Takes the address. Connections wait until [`Server::serve`] runs.
+    pub async fn bind(gate: Tollgate, settings: Settings) -> Result<Self, StartError> {
+        let Settings { listen, token } = settings;
+        if token.is_none() && !listen.ip().to_canonical().is_loopback() {
+            return Err(StartError::TokenMissing { listen });
+        }
+        let seal = Seal::random()?;
+        let failed = |source| StartError::Listen { listen, source };
+        let listener = TcpListener::bind(listen).await.map_err(failed)?;
+        let address = listener.local_addr().map_err(failed)?;
+        let (bell, shutdown) = shutdown();
+        let bearer = token.map(|token| seal.tag(token.as_bytes()));
+        let app = App { gate, seal, bearer, shutdown: shutdown.clone() };
+        let router = routes::router(Arc::new(app));
+        Ok(Self { listener, address, router, bell, shutdown })
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Answers until `stop` ends. Then takes no more connections, tells those who wait that the
+    /// server goes, and lets answers under way finish, for ten seconds at most.
+    pub async fn serve(self, stop: impl Future<Output = ()>) {
+        let mut connections = JoinSet::new();
+        self.accept_until(stop, &mut connections).await;
+        drop(self.listener);
+        tracing::info!(connections = connections.len(), "shutting down");
+        self.bell.ring();
+        let drained =
+            timeout(DRAIN_TIMEOUT, async { while connections.join_next().await.is_some() {} });
+        match drained.await {
+            Ok(()) => tracing::info!("stopped"),
+            Err(_) => tracing::warn!(connections = connections.len(), "stopped before the end"),
+        }
+    }
+
+    async fn accept_until(&self, stop: impl Future<Output = ()>, connections: &mut JoinSet<()>) {
+        let mut stop = pin!(stop);
+        loop {
+            let has_room = connections.len() < CONNECTIONS_MAX;
+            tokio::select! {
+                () = &mut stop => return,
+                // Takes note of connections that ended, so that there is room for others.
+                Some(_) = connections.join_next() => {}
+                accepted = self.listener.accept(), if has_room => match accepted {
+                    Ok((stream, _)) => {
+                        let (router, shutdown) = (self.router.clone(), self.shutdown.clone());
+                        connections.spawn(answer(stream, router, shutdown));
+                    }
+                    Err(error) => {
+                        tracing::warn!(%error, "connection not accepted");
+                        if timeout(ACCEPT_PAUSE, &mut stop).await.is_ok() {
+                            return;
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Answers the requests of one connection until it ends.
+async fn answer(stream: TcpStream, router: Router, shutdown: Shutdown) {
+    // An answer in two packets must not wait for the first to be acknowledged. Where that cannot be
+    // said, answers are late but right.
+    let _ = stream.set_nodelay(true);
+    let connection = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(HEAD_TIMEOUT)
+        .max_header_size(HEAD_BYTES_MAX)
+        .serve_connection(TokioIo::new(stream), TowerToHyperService::new(router));
+    let mut connection = pin!(connection);
+    let ended = tokio::select! {
+        biased;
+        ended = connection.as_mut() => ended,
+        () = shutdown.begun() => {
+            connection.as_mut().graceful_shutdown();
+            connection.await
+        }
+    };
+    if let Err(error) = ended {
+        tracing::debug!(%error, "connection failed");
+    }
+}

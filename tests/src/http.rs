@@ -1,0 +1,13 @@
+//! The server over real sockets: what each route answers, and what it makes of mistakes.
+
+mod bodies;
+mod client;
+mod connections;
+mod consume;
+mod description;
+mod doors;
+mod limits;
+mod meters;
+mod receipts;
+mod started;
+mod turns;

@@ -1,0 +1,100 @@
+//! Who may come in, and what is said to those who knock at the wrong door.
+
+use super::started::{JSON, Started};
+use tollgate::Tollgate;
+use tollgate_server::cli::{Environment, Exit, run};
+use tollgate_server::{Server, Settings, StartError, Token, routes};
+
+#[tokio::test]
+async fn an_unknown_route_is_said_to_be_unknown() {
+    let server = Started::new().await;
+    for path in ["/", "/v1", "/v1/limits/", "/v1/limit", "/v2/limits", "/v1/limits/a/b/c", "//"] {
+        let answer = server.get(path).await;
+        assert!(answer.problem(404, "unknown_route").contains("/openapi.json"));
+    }
+}
+
+#[tokio::test]
+async fn a_wrong_method_is_told_the_right_ones() {
+    let server = Started::new().await;
+    for (method, path, allow) in [
+        ("GET", "/v1/consume", "POST"),
+        ("POST", "/v1/limits/stripe", "PUT,GET,HEAD,DELETE"),
+        ("PATCH", "/v1/limits", "GET,HEAD"),
+        ("DELETE", "/v1/meters/stripe/acme", "GET,HEAD"),
+        ("PUT", "/v1/meters/stripe/close", "POST,GET,HEAD"),
+    ] {
+        let answer = server.ask(method, path, &[], "").await;
+        answer.problem(405, "method_not_allowed");
+        assert_eq!(answer.header("allow"), Some(allow), "{method} {path}");
+    }
+}
+
+#[tokio::test]
+async fn an_actor_has_a_name_that_can_be_kept() {
+    let server = Started::new().await;
+    let rule = "{\"rule\":\"concurrency\",\"limit\":1}";
+    for who in [&"x".repeat(129), "ümit", ""] {
+        let headers = [JSON, ("tollgate-actor", who)];
+        let answer = server.ask("PUT", "/v1/limits/a", &headers, rule).await;
+        answer.problem(400, "invalid_actor");
+    }
+    server.get("/v1/limits/a").await.problem(404, "unknown_limit");
+}
+
+#[tokio::test]
+async fn the_server_says_that_it_lives() {
+    let server = Started::new().await;
+    assert_eq!(server.get("/healthz").await.success(), serde_json::json!({"status": "ok"}));
+    assert_eq!(server.ask("HEAD", "/v1/limits", &[], "").await.status, 200);
+}
+
+#[tokio::test]
+async fn without_the_token_every_route_but_health_is_shut() {
+    let server = Started::with_token(Some("s3cret")).await;
+    for route in routes().iter().filter(|route| route.path != "/healthz") {
+        let answer = server.ask(route.method, route.path, &[], "").await;
+        assert!(answer.problem(401, "unauthorized").contains("Authorization: Bearer"));
+        assert_eq!(answer.header("www-authenticate"), Some("Bearer"));
+    }
+    server.get("/nowhere").await.problem(401, "unauthorized");
+    server.get("/healthz").await.success();
+}
+
+#[tokio::test]
+async fn only_the_token_itself_opens() {
+    let server = Started::with_token(Some("s3cret")).await;
+    for wrong in ["s3cret", "Bearer", "Bearer ", "Bearer s3cre", "Bearer s3cret2", "Basic s3cret"] {
+        let answer = server.ask("GET", "/v1/limits", &[("authorization", wrong)], "").await;
+        answer.problem(401, "unauthorized");
+    }
+    for right in ["Bearer s3cret", "bearer s3cret"] {
+        server.ask("GET", "/v1/limits", &[("authorization", right)], "").await.success();
+    }
+}
+
+#[tokio::test]
+async fn beyond_loopback_a_token_is_needed() {
+    for listen in ["0.0.0.0:0", "[::]:0", "192.0.2.1:0", "[::ffff:10.0.0.1]:0"] {
+        let settings = Settings { listen: listen.parse().unwrap(), token: None };
+        let error = Server::bind(Tollgate::memory(), settings).await.unwrap_err();
+        assert!(matches!(error, StartError::TokenMissing { .. }), "{listen}");
+        assert!(error.to_string().contains("set TOLLGATE_TOKEN"), "{error}");
+    }
+    let token = Some(Token::new("s3cret").unwrap());
+    let settings = Settings { listen: "0.0.0.0:0".parse().unwrap(), token };
+    Server::bind(Tollgate::memory(), settings).await.unwrap();
+}
+
+#[test]
+fn a_command_that_cannot_run_fails() {
+    let run = |arguments: &[&str], token: Option<&str>| {
+        let environment = Environment { token: token.map(Into::into), log: None };
+        run(arguments.iter().map(Into::into), environment)
+    };
+    assert_eq!(run(&["tollgate", "serve", "--listen", "0.0.0.0:0"], None), Exit::Failed);
+    assert_eq!(run(&["tollgate", "--listen", "127.0.0.1:0"], Some("")), Exit::Failed);
+    assert_eq!(run(&["tollgate", "--listen", "nowhere"], None), Exit::Failed);
+    assert_eq!(run(&["tollgate", "srve"], None), Exit::Failed);
+    assert_eq!(run(&["tollgate", "--help"], None), Exit::Done);
+}
