@@ -1,4 +1,5 @@
-//! `/v1/consume` over keep-alive beside a handler that does nothing, in alternating rounds.
+//! `/v1/consume` over keep-alive beside handlers that do nothing, in alternating rounds: one on the
+//! same server, and one on the barest server of the same library.
 //!
 //! Each server runs on a thread of its own, so that its processor time is its own; one more thread
 //! asks, over a few connections, one request after the other on each.
@@ -27,25 +28,48 @@ const BODY: &str = r#"{"tolls":[{"limit":"bench","partition":"acme"}]}"#;
 const IDLE_ANSWER: &str =
     r#"{"granted":true,"delay_ms":0,"limit":1000000,"remaining":999999,"reset_after_ms":1}"#;
 
-/// Measures both servers and prints a table.
+/// A handler that takes part: on which server, and what is asked of it.
+struct Handler<'a> {
+    name: &'static str,
+    server: &'a Running,
+    request: String,
+}
+
+/// Measures all handlers and makes a table.
 pub(crate) fn measure() -> anyhow::Result<Table> {
-    let servers = [start("nothing", serve_nothing)?, start("consume", serve_consume)?];
-    let paths = ["/nothing", "/v1/consume"];
-    let mut best = [Round::WORST; 2];
+    let [bare, ours] = [start("nothing", serve_nothing)?, start("consume", serve_consume)?];
+    let post = |path: &str| {
+        let length = BODY.len();
+        let kind = "content-type: application/json";
+        format!(
+            "POST {path} HTTP/1.1\r\nhost: b\r\n{kind}\r\ncontent-length: {length}\r\n\r\n{BODY}"
+        )
+    };
+    let health = "GET /healthz HTTP/1.1\r\nhost: b\r\n\r\n".to_owned();
+    let handlers = [
+        Handler {
+            name: "nothing, on a bare axum server",
+            server: &bare,
+            request: post("/nothing"),
+        },
+        Handler { name: "nothing, on ours: /healthz", server: &ours, request: health },
+        Handler { name: "/v1/consume", server: &ours, request: post("/v1/consume") },
+    ];
+    let mut best = [Round::WORST; 3];
     for _ in 0..ROUNDS {
-        for (server, (path, best)) in servers.iter().zip(paths.iter().zip(&mut best)) {
-            let round = ask(server, path)?;
+        for (handler, best) in handlers.iter().zip(&mut best) {
+            let round = ask(handler)?;
             best.cpu_ns = best.cpu_ns.min(round.cpu_ns);
             best.wall_ns = best.wall_ns.min(round.wall_ns);
         }
     }
     let mut table = Table::new(
         "One request over keep-alive",
-        &["handler", "server CPU, µs a request", "× nothing", "requests/s, one client thread"],
+        &["handler", "server CPU, µs a request", "× bare", "requests/s, one client thread"],
     );
-    for (path, round) in paths.iter().zip(&best) {
+    for (handler, round) in handlers.iter().zip(&best) {
         table.add(vec![
-            (*path).to_owned(),
+            handler.name.to_owned(),
             format!("{:.2}", round.cpu_ns as f64 / 1e3),
             format!("{:.2}", round.cpu_ns as f64 / best[0].cpu_ns as f64),
             grouped(usize::try_from(1_000_000_000 / round.wall_ns.max(1))?),
@@ -103,13 +127,8 @@ async fn serve_consume(started: std::sync::mpsc::Sender<Running>) -> anyhow::Res
     Ok(())
 }
 
-/// One round against one server: what a request cost it, and how long it took in all.
-fn ask(server: &Running, path: &str) -> anyhow::Result<Round> {
-    let request = format!(
-        "POST {path} HTTP/1.1\r\nhost: bench\r\ncontent-type: application/json\r\n\
-         content-length: {}\r\n\r\n{BODY}",
-        BODY.len()
-    );
+/// One round against one handler: what a request cost its server, and how long it took in all.
+fn ask(Handler { server, request, .. }: &Handler<'_>) -> anyhow::Result<Round> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let before = thread_cpu_ns(server.thread)?;
     let began = Instant::now();

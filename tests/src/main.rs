@@ -13,8 +13,6 @@ mod readme;
 #[cfg(test)]
 mod regressions;
 #[cfg(test)]
-mod serving;
-#[cfg(test)]
 mod tidy;
 #[cfg(test)]
 mod world;

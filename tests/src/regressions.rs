@@ -17,4 +17,5 @@ mod reconfiguring;
 mod settling;
 mod several;
 mod slots;
+mod storm;
 mod turns;

@@ -12,6 +12,8 @@ use tollgate_core::{
     Blocker, Cause, Definition, Now, Opening, Payment, Place, Rule, Span, Standing, Timestamp,
 };
 
+/// Most times the openings of several meters are compared: each has at most as many promises.
+const OPENINGS_MAX: usize = 1024;
 /// How often a call that waits for a calendar looks whether the wall clock was set.
 const CALENDAR_LOOK: Span = Span::from_minutes(1);
 
@@ -116,7 +118,7 @@ impl<'a> Locked<'a> {
             let (cause, opening) = (Cause::Missing, Opening::OnRelease);
             return Some(Blocker { cause, rule: 0, opening });
         };
-        let own = self.blocker(index, definition);
+        let own = self.blocker(index, definition, self.now);
         if must_yield(asker.place, asker.is_senior, company) {
             let behind = self.opens_behind(index, definition);
             let opening = own.map_or(behind, |own| own.opening.max(behind));
@@ -126,14 +128,23 @@ impl<'a> Locked<'a> {
     }
 
     /// The first instant at which every meter admits, for a call that pays now and starts then.
+    /// Where one opens another may have to keep a promise, so it is looked at again from there.
     pub(crate) fn opens(&self) -> Opening {
-        let each = (0..self.lines.len()).map(|index| {
-            let definition = self.definition(index)?;
-            let opening = self.blocker(index, definition).map(|blocker| blocker.opening);
-            Some(opening.unwrap_or(Opening::At(self.now.at)))
-        });
-        each.map(|opening| opening.unwrap_or(Opening::OnRelease))
-            .fold(Opening::At(self.now.at), Opening::max)
+        let mut from = self.now;
+        for _ in 0..OPENINGS_MAX {
+            let each = (0..self.lines.len()).map(|index| self.opening(index, from));
+            match each.fold(Opening::At(from.at), Opening::max) {
+                Opening::At(at) if at > from.at => from = self.now.moved_to(at),
+                opening => return opening,
+            }
+        }
+        Opening::OnRelease
+    }
+
+    fn opening(&self, index: usize, from: Now) -> Opening {
+        let Some(definition) = self.definition(index) else { return Opening::OnRelease };
+        let blocker = self.blocker(index, definition, from);
+        blocker.map_or(Opening::At(from.at), |blocker| blocker.opening)
     }
 
     /// The blocker of a call that waits, with the time to look again: sooner than it opens if it
@@ -252,8 +263,8 @@ impl<'a> Locked<'a> {
         self.guard(index).definition(self.lines[index].address.key)
     }
 
-    fn blocker(&self, index: usize, definition: &Definition) -> Option<Blocker> {
-        let (weight, now) = (self.lines[index].weight, self.now);
+    fn blocker(&self, index: usize, definition: &Definition, now: Now) -> Option<Blocker> {
+        let weight = self.lines[index].weight;
         let kept = self.spot(index).map(|spot| self.guard(index).kept(spot));
         if let (Some(rule), Some(Kept::Plain(mut plain))) = (definition.plain(), kept)
             && weight <= definition.capacity()

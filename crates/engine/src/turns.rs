@@ -154,8 +154,12 @@ impl Inner {
     fn arm(&self) -> (Arc<dyn Clock>, Option<Timestamp>) {
         let clock = self.settings.clock.clone();
         let next = self.turns.crowds.lock().arm();
-        let together = clock.now().plus(GRAIN);
-        (clock, next.map(|(at, slack)| at.max(together.min(at.plus(slack)))))
+        let now = clock.now();
+        let wake = |(at, slack): (Timestamp, Span)| {
+            // What came due meanwhile is not put off.
+            if at <= now { at } else { at.max(now.plus(GRAIN).min(at.plus(slack))) }
+        };
+        (clock, next.map(wake))
     }
 
     /// Starts those at a meter who can, in order, up to the first who must wait here.
@@ -284,9 +288,12 @@ impl Inner {
         if crowds.len() >= waiting {
             return Err(StoreError::WaitingFull { waiting }.into());
         }
-        // What depends on others may open sooner than it looks.
-        let is_certain = matches!(blocker.cause, Cause::Spent | Cause::Closed);
-        if is_certain && deadline.is_some_and(|at| blocker.opening > Opening::At(at)) {
+        // What depends on others may open sooner than it looks, if there is any time to look.
+        let is_certain = matches!(blocker.cause, Cause::Spent | Cause::Closed)
+            || deadline.is_some_and(|deadline| deadline <= locked.now.at);
+        let is_late =
+            deadline.is_some_and(|at| at <= locked.now.at || blocker.opening > Opening::At(at));
+        if is_certain && is_late {
             return Err(refusal(locked, at, blocker).into());
         }
         Ok(())

@@ -3,7 +3,7 @@
 mod body;
 mod consume;
 mod fields;
-mod guard;
+pub(crate) mod guard;
 mod limits;
 mod meters;
 pub(crate) mod openapi;

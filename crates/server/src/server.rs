@@ -1,13 +1,12 @@
 //! The server: a socket, its connections, and an end that loses no answer.
 
+mod connection;
+
+use crate::http::guard::Door;
 use crate::http::{App, routes};
 use crate::seal::Seal;
 use crate::shutdown::{Shutdown, ShutdownBell, shutdown};
 use crate::token::Token;
-use axum::Router;
-use hyper::server::conn::http1;
-use hyper_util::rt::{TokioIo, TokioTimer};
-use hyper_util::service::TowerToHyperService;
 use std::fmt;
 use std::future::Future;
 use std::io;
@@ -15,17 +14,13 @@ use std::net::SocketAddr;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 use tollgate::Tollgate;
 
 /// Most connections at once; one more waits in the system's queue until another ends.
 const CONNECTIONS_MAX: usize = 10_000;
-/// Longest time a client may take over the head of a request, and a connection may be idle.
-const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
-/// Longest head of a request: room for a receipt of eight tolls with the longest names, in the path.
-const HEAD_BYTES_MAX: usize = 64 * 1024;
 /// Longest time that answers under way get to finish once the server is asked to end.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(10);
 /// Pause after the system could not hand over a connection: it may be out of file descriptors.
@@ -69,7 +64,7 @@ pub enum StartError {
 pub struct Server {
     listener: TcpListener,
     address: SocketAddr,
-    router: Router,
+    door: Arc<Door>,
     bell: ShutdownBell,
     shutdown: Shutdown,
 }
@@ -94,8 +89,8 @@ impl Server {
         let (bell, shutdown) = shutdown();
         let bearer = token.map(|token| seal.tag(token.as_bytes()));
         let app = App { gate, seal, bearer, shutdown: shutdown.clone() };
-        let router = routes::router(Arc::new(app));
-        Ok(Self { listener, address, router, bell, shutdown })
+        let door = Arc::new(routes::door(Arc::new(app)));
+        Ok(Self { listener, address, door, bell, shutdown })
     }
 
     /// Where it listens.
@@ -129,8 +124,8 @@ impl Server {
                 Some(_) = connections.join_next() => {}
                 accepted = self.listener.accept(), if has_room => match accepted {
                     Ok((stream, _)) => {
-                        let (router, shutdown) = (self.router.clone(), self.shutdown.clone());
-                        connections.spawn(answer(stream, router, shutdown));
+                        let (door, shutdown) = (self.door.clone(), self.shutdown.clone());
+                        connections.spawn(connection::answer(stream, door, shutdown));
                     }
                     Err(error) => {
                         tracing::warn!(%error, "connection not accepted");
@@ -141,29 +136,5 @@ impl Server {
                 }
             }
         }
-    }
-}
-
-/// Answers the requests of one connection until it ends.
-async fn answer(stream: TcpStream, router: Router, shutdown: Shutdown) {
-    // An answer in two packets must not wait for the first to be acknowledged. Where that cannot be
-    // said, answers are late but right.
-    let _ = stream.set_nodelay(true);
-    let connection = http1::Builder::new()
-        .timer(TokioTimer::new())
-        .header_read_timeout(HEAD_TIMEOUT)
-        .max_header_size(HEAD_BYTES_MAX)
-        .serve_connection(TokioIo::new(stream), TowerToHyperService::new(router));
-    let mut connection = pin!(connection);
-    let ended = tokio::select! {
-        biased;
-        ended = connection.as_mut() => ended,
-        () = shutdown.begun() => {
-            connection.as_mut().graceful_shutdown();
-            connection.await
-        }
-    };
-    if let Err(error) = ended {
-        tracing::debug!(%error, "connection failed");
     }
 }

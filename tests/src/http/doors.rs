@@ -2,7 +2,6 @@
 
 use super::started::{JSON, Started};
 use tollgate::Tollgate;
-use tollgate_server::cli::{Environment, Exit, run};
 use tollgate_server::{Server, Settings, StartError, Token, routes};
 
 #[tokio::test]
@@ -46,7 +45,6 @@ async fn an_actor_has_a_name_that_can_be_kept() {
 async fn the_server_says_that_it_lives() {
     let server = Started::new().await;
     assert_eq!(server.get("/healthz").await.success(), serde_json::json!({"status": "ok"}));
-    assert_eq!(server.ask("HEAD", "/v1/limits", &[], "").await.status, 200);
 }
 
 #[tokio::test]
@@ -84,17 +82,4 @@ async fn beyond_loopback_a_token_is_needed() {
     let token = Some(Token::new("s3cret").unwrap());
     let settings = Settings { listen: "0.0.0.0:0".parse().unwrap(), token };
     Server::bind(Tollgate::memory(), settings).await.unwrap();
-}
-
-#[test]
-fn a_command_that_cannot_run_fails() {
-    let run = |arguments: &[&str], token: Option<&str>| {
-        let environment = Environment { token: token.map(Into::into), log: None };
-        run(arguments.iter().map(Into::into), environment)
-    };
-    assert_eq!(run(&["tollgate", "serve", "--listen", "0.0.0.0:0"], None), Exit::Failed);
-    assert_eq!(run(&["tollgate", "--listen", "127.0.0.1:0"], Some("")), Exit::Failed);
-    assert_eq!(run(&["tollgate", "--listen", "nowhere"], None), Exit::Failed);
-    assert_eq!(run(&["tollgate", "srve"], None), Exit::Failed);
-    assert_eq!(run(&["tollgate", "--help"], None), Exit::Done);
 }

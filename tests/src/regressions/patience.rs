@@ -33,6 +33,18 @@ async fn a_wait_that_no_one_can_compute_ends_at_its_deadline() {
     drop(held);
 }
 
+/// Also on a clock that stands still, however busy the timer is.
+#[tokio::test]
+async fn a_wait_of_no_time_at_all_ends_at_once() {
+    let world = World::of("api", Limit::concurrency(1)).await;
+    let held = world.gate.consume(global("api")).await.unwrap();
+    for _ in 0..2_000 {
+        let impatient = Waiter::new(world.gate.acquire(global("api")).max_wait(Span::ZERO));
+        assert_eq!(refused(impatient.answered().await).cause, Cause::Slots);
+    }
+    drop(held);
+}
+
 #[tokio::test]
 async fn a_wait_behind_others_ends_at_its_deadline() {
     let world = spent().await;

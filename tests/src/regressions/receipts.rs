@@ -71,6 +71,20 @@ async fn a_settlement_that_is_refused_leaves_the_receipt_good() {
     assert_eq!(left(&world).await, 999);
 }
 
+/// What a pass has settled, its receipt does not settle again.
+#[tokio::test]
+async fn a_receipt_of_a_settled_pass_gives_nothing_back() {
+    let world = World::of("tokens", Limit::fixed_window(1_000, seconds(60))).await;
+    let mut pass = world.gate.acquire(toll("tokens", "acme").estimate(600)).await.unwrap();
+    assert_eq!(world.pay(toll("tokens", "acme").weight(400)).await, 0);
+    pass.settle("tokens", 500).await.unwrap();
+    if let Some(receipt) = pass.into_receipt(seconds(30)).await {
+        drop(world.gate.settle(&receipt, &[("tokens", 0)]).await);
+        drop(world.gate.hand_back(&receipt).await);
+    }
+    assert_eq!(left(&world).await, 100);
+}
+
 #[tokio::test]
 async fn a_plain_pass_has_nothing_to_settle_and_so_no_receipt() {
     let world = World::of("api", Limit::per_second(1)).await;

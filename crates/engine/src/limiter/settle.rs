@@ -6,7 +6,7 @@ use crate::locked::{Line, Locked};
 use crate::pass::{PaidLine, Receipt, ReceiptLine};
 use parking_lot::Mutex;
 use std::collections::{BTreeMap, HashSet};
-use tollgate_core::{Span, Timestamp, UNITS_MAX};
+use tollgate_core::{Payment, Span, Timestamp, UNITS_MAX};
 
 /// Longest life of a receipt, and longest renewal.
 const LIFE_MAX: Span = Span::from_hours(1);
@@ -63,13 +63,15 @@ impl Limiter {
             if *actual > UNITS_MAX {
                 return Err(AskError::ActualTooLarge { actual: *actual }.into());
             }
-            if !receipt.lines.iter().any(|line| line.limit == *name) {
+            let can_settle = |line: &ReceiptLine| line.limit == *name && line.payment.weight > 0;
+            if !receipt.lines.iter().any(can_settle) {
                 let name = name.chars().take(128).collect();
                 return Err(AskError::NotPaid { name }.into());
             }
         }
         self.spend(receipt, |line| {
             let named = actual.iter().find(|(name, _)| *name == line.limit);
+            let named = named.filter(|_| line.payment.weight > 0);
             named.map_or(line.payment.weight, |(_, actual)| *actual)
         })
     }
@@ -118,7 +120,12 @@ impl Inner {
         let lines = paid.iter().map(|line| ReceiptLine {
             limit: line.entry.name.as_ref().to_owned(),
             partition: Some(&*line.key).filter(|key| !key.is_empty()).map(str::to_owned),
-            payment: line.payment,
+            // What the pass has settled is not settled again; its slots go on being held.
+            payment: if line.is_settled {
+                Payment { weight: 0, ..line.payment }
+            } else {
+                line.payment
+            },
         });
         let receipt = Receipt { id: self.next_hold().0, expires, lines: lines.collect() };
         for (line, hold) in receipt.holds() {

@@ -8,16 +8,18 @@ use anyhow::Context;
 use tollgate::Tollgate;
 
 pub(super) fn serve(arguments: &ServeArguments, environment: &Environment) -> anyhow::Result<()> {
-    log::start(arguments.log, environment.log.as_deref())?;
     let settings = Settings { listen: arguments.listen, token: token(environment)? };
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    runtime.block_on(serve_until_told(settings))
+    runtime.block_on(async {
+        let server = Server::bind(Tollgate::memory(), settings).await?;
+        log::start(arguments.log, environment.log.as_deref())?;
+        serve_until_told(server).await
+    })
 }
 
 /// The first signal lets answers under way finish; the second does not.
-async fn serve_until_told(settings: Settings) -> anyhow::Result<()> {
+async fn serve_until_told(server: Server) -> anyhow::Result<()> {
     let (mut first, mut second) = (Signals::new()?, Signals::new()?);
-    let server = Server::bind(Tollgate::memory(), settings).await?;
     output::listening(server.address());
     let twice = async {
         second.next().await;

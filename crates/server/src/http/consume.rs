@@ -1,7 +1,7 @@
 //! `/v1/consume`: pay now, pay now and start later, or wait for one's turn.
 
 use super::body::Json;
-use super::fields::{Standing, fields};
+use super::fields::{Fields, Told, fields};
 use super::problem::{Problem, invalid_field, shutting_down};
 use super::receipts::{LIFE_DEFAULT, check_life};
 use super::wire::consume::{ConsumeWire, GrantWire, OnExceeded};
@@ -10,7 +10,7 @@ use crate::receipt::encode;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use std::future::IntoFuture;
-use tollgate::{Error, MeterState, Pass, Refusal, Span, Tollgate};
+use tollgate::{Error, Pass, Refusal, Span};
 
 /// How long a call waits unless it says.
 const WAIT_DEFAULT: Span = Span::from_secs(30);
@@ -38,13 +38,12 @@ pub(super) async fn consume(
     };
     let pass = match outcome {
         Ok(pass) => pass,
-        Err(Error::Refused(refusal)) => return Err(refused(&app.gate, refusal).await),
+        Err(Error::Refused(refusal)) => return Err(refused(refusal)),
         Err(error) => return Err(error.into()),
     };
-    let (mut grant, standing) = (GrantWire::from(&pass), Standing::from(&pass));
+    let (mut grant, fields) = (GrantWire::from(&pass), granted_fields(&request, &pass));
     grant.receipt = receipt(&app, &request, pass).await;
-    let meter = tightest(&app.gate, &request).await;
-    Ok((meter.map(|meter| fields(&meter, standing)), Json(grant)).into_response())
+    Ok((fields, Json(grant)).into_response())
 }
 
 /// Waits for the call's turn, or for the end of the server.
@@ -89,30 +88,19 @@ async fn receipt(app: &App, request: &ConsumeWire, pass: Pass) -> Option<String>
     (life.is_some() || holds_slots).then(|| encode(&receipt, &app.seal))
 }
 
-async fn refused(gate: &Tollgate, refusal: Refusal) -> Problem {
-    let meter = gate.meter(&refusal.limit, refusal.partition.as_deref()).await;
-    let standing = Standing::from(&refusal);
-    let problem = Problem::from(Error::Refused(refusal));
-    // The limit may have been removed since.
-    match meter {
-        Ok(meter) => {
-            let with = |problem: Problem, (name, value)| problem.header(name, value);
-            fields(&meter, standing).into_iter().fold(problem, with)
-        }
-        Err(_) => problem,
-    }
+fn granted_fields(request: &ConsumeWire, pass: &Pass) -> Option<Fields> {
+    let (limit, partition) = request.meters().nth(pass.tightest())?;
+    let more_after = Some(pass.reset_after());
+    Some(fields(Told { limit, partition, standing: pass.standing(), more_after }))
 }
 
-/// The meter with the least left among those that the call paid at.
-async fn tightest(gate: &Tollgate, request: &ConsumeWire) -> Option<MeterState> {
-    let mut tightest: Option<MeterState> = None;
-    for toll in request.tolls() {
-        // A limit may have been removed since; then there is nothing to tell of it.
-        let Ok(meter) = gate.meter(&toll.limit, toll.partition.as_deref()).await else { continue };
-        let is_less = |other: &MeterState| meter.standing.remaining < other.standing.remaining;
-        if tightest.as_ref().is_none_or(is_less) {
-            tightest = Some(meter);
-        }
-    }
-    tightest
+fn refused(refusal: Refusal) -> Problem {
+    let fields = fields(Told {
+        limit: &refusal.limit,
+        partition: refusal.partition.as_deref(),
+        standing: refusal.standing,
+        more_after: refusal.retry_after,
+    });
+    let problem = Problem::from(Error::Refused(refusal));
+    fields.into_iter().fold(problem, |problem, (name, value)| problem.header(name, value))
 }

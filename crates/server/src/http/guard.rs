@@ -1,31 +1,59 @@
 //! Who may come in, and what operators see of each request.
 
+use super::App;
 use super::problem::{Problem, kinds};
-use super::{App, Shared};
-use axum::extract::{MatchedPath, Request, State};
+use axum::Router;
 use axum::http::header::{AUTHORIZATION, WWW_AUTHENTICATE};
-use axum::http::{HeaderMap, HeaderValue};
-use axum::middleware::Next;
+use axum::http::{HeaderMap, HeaderValue, Request, Uri};
 use axum::response::{IntoResponse, Response};
+use hyper::body::Incoming;
+use hyper::service::Service;
+use hyper_util::service::TowerToHyperService;
+use std::sync::Arc;
 
 /// Where load balancers look. They have no token, and learn nothing but that the server lives.
 pub(super) const HEALTH: &str = "/healthz";
 
-/// Lets a request pass if it shows the token, and traces the answer.
-pub(super) async fn guard(State(app): Shared, request: Request, next: Next) -> Response {
-    if request.uri().path() != HEALTH && !is_known(&app, request.headers()) {
-        return unauthorized().into_response();
+/// Paths behind this carry a receipt, which is not for the log.
+const RECEIPTS: &str = "/v1/receipts/";
+
+/// All routes, behind the one door that asks for the token.
+// In front of the router and not a layer of it, for a layer costs each request some allocations.
+pub(crate) struct Door {
+    app: Arc<App>,
+    router: TowerToHyperService<Router>,
+}
+
+impl Door {
+    pub(super) fn new(app: Arc<App>, router: Router) -> Self {
+        Self { app, router: TowerToHyperService::new(router) }
     }
-    if !tracing::enabled!(tracing::Level::DEBUG) {
-        return next.run(request).await;
+
+    /// Answers a request if it may come in, and traces the answer.
+    pub(crate) async fn answer(&self, request: Request<Incoming>) -> Response {
+        if !tracing::enabled!(tracing::Level::DEBUG) {
+            return self.admit(request).await;
+        }
+        let (method, uri) = (request.method().clone(), request.uri().clone());
+        let response = self.admit(request).await;
+        let status = response.status().as_u16();
+        tracing::debug!(%method, path = shown_path(&uri), status, "request answered");
+        response
     }
-    // The pattern and not the path: a path may carry a receipt.
-    let route = request.extensions().get::<MatchedPath>().cloned();
-    let method = request.method().clone();
-    let response = next.run(request).await;
-    let route = route.as_ref().map(MatchedPath::as_str);
-    tracing::debug!(%method, route, status = response.status().as_u16(), "request answered");
-    response
+
+    async fn admit(&self, request: Request<Incoming>) -> Response {
+        if request.uri().path() != HEALTH && !is_known(&self.app, request.headers()) {
+            return unauthorized().into_response();
+        }
+        match self.router.call(request).await {
+            Ok(response) => response,
+            Err(never) => match never {},
+        }
+    }
+}
+
+fn shown_path(uri: &Uri) -> &str {
+    if uri.path().starts_with(RECEIPTS) { RECEIPTS } else { uri.path() }
 }
 
 fn is_known(app: &App, headers: &HeaderMap) -> bool {

@@ -1,8 +1,8 @@
 //! The one table of routes: the router is made from it, and a test holds `openapi.json` to it.
 
+use super::guard::Door;
 use super::{App, consume, guard, limits, meters, openapi, problem, receipts};
 use axum::Router;
-use axum::middleware::from_fn_with_state;
 use axum::routing::{MethodRouter, delete, get, post, put};
 use std::sync::Arc;
 
@@ -49,8 +49,8 @@ pub fn routes() -> Vec<Route> {
     ]
 }
 
-/// Answers every request.
-pub(crate) fn router(app: Arc<App>) -> Router {
+/// The way to every route.
+pub(crate) fn door(app: Arc<App>) -> Door {
     let table = routes().into_iter();
     let router = table.fold(Router::new(), |router, route| router.route(route.path, route.handler));
     // A partition may be called like an action: reading it is a GET, acting a POST.
@@ -58,9 +58,9 @@ pub(crate) fn router(app: Arc<App>) -> Router {
         let read = get(move |app, path| meters::read_named(app, path, action));
         router.route(&format!("/v1/meters/{{name}}/{action}"), read)
     });
-    router
+    let router = router
         .fallback(problem::unknown_route)
         .method_not_allowed_fallback(problem::method_not_allowed)
-        .layer(from_fn_with_state(app.clone(), guard::guard))
-        .with_state(app)
+        .with_state(app.clone());
+    Door::new(app, router)
 }

@@ -25,8 +25,8 @@ pub(in crate::http) struct ConsumeWire {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(in crate::http) struct TollWire {
-    pub(in crate::http) limit: String,
-    pub(in crate::http) partition: Option<String>,
+    limit: String,
+    partition: Option<String>,
     weight: Option<Units>,
     define: Option<LimitWire>,
 }
@@ -69,15 +69,20 @@ impl TryFrom<Units> for PriorityWire {
 }
 
 impl ConsumeWire {
-    /// The tolls, in the order given.
-    pub(in crate::http) fn tolls(&self) -> impl Iterator<Item = &TollWire> {
-        self.tolls.iter().map(|Object(toll)| toll)
+    /// The meters that the call pays at, limit and partition, in the order in which the tolls name
+    /// them first.
+    pub(in crate::http) fn meters(&self) -> impl Iterator<Item = (&str, Option<&str>)> {
+        let meters = self.tolls.iter().map(|Object(toll)| toll.meter());
+        meters.enumerate().filter_map(|(index, meter)| {
+            let mut before = self.tolls[..index].iter().map(|Object(toll)| toll.meter());
+            before.all(|other| other != meter).then_some(meter)
+        })
     }
 
     /// What to ask the gate. Tolls are estimates if a receipt is wanted: it may settle them.
     pub(in crate::http) fn ask(&self) -> Ask<'_> {
         let has_receipt = self.receipt.is_some();
-        let tolls = self.tolls().map(|toll| match has_receipt {
+        let tolls = self.tolls.iter().map(|Object(toll)| match has_receipt {
             true => toll.bare().estimate(toll.weight()),
             false => toll.bare().weight(toll.weight()),
         });
@@ -86,6 +91,10 @@ impl ConsumeWire {
 }
 
 impl TollWire {
+    fn meter(&self) -> (&str, Option<&str>) {
+        (&self.limit, self.partition.as_deref())
+    }
+
     fn bare(&self) -> Toll<'_> {
         let toll = match &self.partition {
             Some(partition) => toll(&self.limit, partition),

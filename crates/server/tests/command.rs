@@ -1,0 +1,105 @@
+//! The command as a shell runs it: what it prints, how it ends.
+#![cfg(unix)]
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::process::{Child, Command, Output, Stdio};
+
+fn tollgate(arguments: &[&str], token: Option<&str>) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_tollgate"));
+    command.args(arguments).env_remove("TOLLGATE_TOKEN").env_remove("TOLLGATE_LOG");
+    command.envs(token.map(|token| ("TOLLGATE_TOKEN", token)));
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+}
+
+/// A server on any free port, and the lines that it printed.
+fn started(arguments: &[&str]) -> (Child, [String; 2]) {
+    let mut server = tollgate(arguments, None).spawn().unwrap();
+    let mut printed = BufReader::new(server.stdout.take().unwrap()).lines();
+    let lines = [(); 2].map(|()| printed.next().unwrap().unwrap());
+    (server, lines)
+}
+
+/// Sends a signal, and returns how the server ended and what it logged.
+fn ended(server: Child, signal: &str) -> (Option<i32>, String) {
+    let process = server.id().to_string();
+    assert!(Command::new("kill").args(["-s", signal, &process]).status().unwrap().success());
+    let Output { status, stderr, .. } = server.wait_with_output().unwrap();
+    (status.code(), String::from_utf8(stderr).unwrap())
+}
+
+/// Runs a command that ends by itself: its code, and what it said on the error output.
+fn run(arguments: &[&str], token: Option<&str>) -> (Option<i32>, String) {
+    let Output { status, stderr, .. } = tollgate(arguments, token).output().unwrap();
+    (status.code(), String::from_utf8(stderr).unwrap())
+}
+
+#[test]
+fn says_where_it_listens_and_what_it_keeps() {
+    let (server, [address, notice]) = started(&["--listen", "127.0.0.1:0"]);
+    let address = address.strip_prefix("tollgate listens on http://").unwrap();
+    assert!(notice.contains("kept in memory"), "{notice}");
+    let mut stream = TcpStream::connect(address).unwrap();
+    stream.write_all(b"GET /healthz HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n").unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    assert!(answer.ends_with("{\"status\":\"ok\"}"), "{answer}");
+    ended(server, "TERM");
+}
+
+#[test]
+fn a_signal_ends_it_well() {
+    for signal in ["INT", "TERM"] {
+        let (server, _) = started(&["serve", "--listen", "127.0.0.1:0"]);
+        let (code, log) = ended(server, signal);
+        assert_eq!(code, Some(0), "{log}");
+        assert!(log.contains("shutting down") && log.contains("stopped"), "{log}");
+    }
+}
+
+#[test]
+fn logs_for_programs_are_json() {
+    let (server, _) = started(&["--listen", "127.0.0.1:0", "--log", "json"]);
+    let (_, log) = ended(server, "TERM");
+    for line in log.lines() {
+        let line: serde_json::Value = serde_json::from_str(line).unwrap();
+        assert_eq!(line["level"], "INFO");
+        assert!(line["message"].is_string());
+    }
+}
+
+#[test]
+fn refuses_to_be_reached_from_elsewhere_without_a_token() {
+    let (code, told) = run(&["--listen", "0.0.0.0:0"], None);
+    assert_eq!(code, Some(2));
+    assert!(told.contains("set TOLLGATE_TOKEN, or listen on 127.0.0.1"), "{told}");
+    let (code, told) = run(&["--listen", "0.0.0.0:0"], Some(""));
+    assert_eq!(code, Some(2));
+    assert!(told.contains("TOLLGATE_TOKEN") && told.contains("openssl rand"), "{told}");
+}
+
+#[test]
+fn says_that_the_address_is_taken() {
+    let (server, [address, _]) = started(&["--listen", "127.0.0.1:0"]);
+    let address = address.strip_prefix("tollgate listens on http://").unwrap();
+    let (code, told) = run(&["--listen", address], None);
+    assert_eq!(code, Some(2));
+    assert!(told.contains(&format!("cannot listen on {address}")), "{told}");
+    ended(server, "TERM");
+}
+
+#[test]
+fn mistakes_in_the_arguments_are_told() {
+    for (arguments, said) in [
+        (["--listen", "localhost"], "127.0.0.1:8655"),
+        (["--log", "xml"], "[possible values: text, json]"),
+        (["serve", "--port"], "--port"),
+    ] {
+        let (code, told) = run(&arguments, None);
+        assert_eq!(code, Some(2), "{told}");
+        assert!(told.contains(said), "{told}");
+    }
+    assert_eq!(run(&["--help"], None), (Some(0), String::new()));
+}
