@@ -7,6 +7,7 @@ pub(crate) mod guard;
 mod limits;
 mod meters;
 pub(crate) mod openapi;
+mod origin;
 mod path;
 pub(crate) mod problem;
 mod receipts;

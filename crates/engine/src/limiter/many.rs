@@ -50,7 +50,8 @@ impl Limiter {
 }
 
 impl Inner {
-    /// Decides tolls at plain meters of one limit, up to the first that is not so simple.
+    /// Decides tolls at plain meters of one limit, up to the first that is not so simple. None, if
+    /// another thread is at one of them: then waiting for all would cost more than it saves.
     fn decide_batch(
         &self,
         entry: &Entry,
@@ -59,7 +60,7 @@ impl Inner {
     ) {
         let each = batch.iter().map(|toll| entry.address(toll.partition));
         let addresses: SmallVec<[Address<'_>; BATCH]> = each.collect();
-        let mut guards = entry.lock_many(addresses.iter().copied());
+        let Some(mut guards) = entry.try_lock_many(addresses.iter().copied()) else { return };
         let now = self.settings.clock.now();
         // Looked up before any is decided, so that the processor fetches many from memory at once.
         let spots: SmallVec<[Option<Spot>; BATCH]> = addresses

@@ -132,20 +132,22 @@ impl Entry {
         lock(&self.partitions()[shard_index(address.hash)].0)
     }
 
-    /// Locks the shards of several addresses in one order.
-    pub(crate) fn lock_many<'a>(&self, addresses: impl Iterator<Item = Address<'a>>) -> Guards<'_> {
-        let mut wanted = [false; SHARDS + 1];
-        for address in addresses {
-            wanted[self.lock_order(address).1] = true;
-        }
+    /// Locks the shards of several addresses, if nobody else is at one of them.
+    pub(crate) fn try_lock_many<'a>(
+        &self,
+        addresses: impl Iterator<Item = Address<'a>>,
+    ) -> Option<Guards<'_>> {
         let mut guards = Guards(std::array::from_fn(|_| None));
-        for (index, guard) in guards.0.iter_mut().enumerate().filter(|(index, _)| wanted[*index]) {
-            *guard = Some(match index {
-                SHARDS => self.lock_global(),
-                _ => lock(&self.partitions()[index].0),
-            });
+        for address in addresses {
+            let guard = &mut guards.0[self.lock_order(address).1];
+            if guard.is_none() {
+                *guard = Some(match address.key {
+                    "" => self.lock_global(),
+                    _ => self.partitions()[shard_index(address.hash)].0.try_lock()?,
+                });
+            }
         }
-        guards
+        Some(guards)
     }
 
     /// Locks the global meter and takes its word back.

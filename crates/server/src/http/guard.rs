@@ -1,6 +1,7 @@
 //! Who may come in, and what operators see of each request.
 
 use super::App;
+use super::origin::is_foreign;
 use super::problem::{Problem, kinds};
 use axum::Router;
 use axum::http::header::{AUTHORIZATION, WWW_AUTHENTICATE};
@@ -42,8 +43,10 @@ impl Door {
     }
 
     async fn admit(&self, request: Request<Incoming>) -> Response {
-        if request.uri().path() != HEALTH && !is_known(&self.app, request.headers()) {
-            return unauthorized().into_response();
+        if request.uri().path() != HEALTH
+            && let Err(problem) = self.check(request.headers())
+        {
+            return problem.into_response();
         }
         match self.router.call(request).await {
             Ok(response) => response,
@@ -52,13 +55,22 @@ impl Door {
     }
 }
 
-fn shown_path(uri: &Uri) -> &str {
-    if uri.path().starts_with(RECEIPTS) { RECEIPTS } else { uri.path() }
+impl Door {
+    /// Lets in who shows the token, or, where none is wanted, everyone but pages from elsewhere.
+    fn check(&self, headers: &HeaderMap) -> Result<(), Problem> {
+        match &self.app.bearer {
+            None if is_foreign(headers) => Err(foreign_origin()),
+            None => Ok(()),
+            Some(tag) => {
+                let is_known = |shown| self.app.seal.is_tag(tag, shown);
+                shown_token(headers).filter(|shown| is_known(shown)).map(drop).ok_or_else(unauthorized)
+            }
+        }
+    }
 }
 
-fn is_known(app: &App, headers: &HeaderMap) -> bool {
-    let Some(tag) = &app.bearer else { return true };
-    shown_token(headers).is_some_and(|shown| app.seal.is_tag(tag, shown))
+fn shown_path(uri: &Uri) -> &str {
+    if uri.path().starts_with(RECEIPTS) { RECEIPTS } else { uri.path() }
 }
 
 fn shown_token(headers: &HeaderMap) -> Option<&[u8]> {
@@ -70,4 +82,9 @@ fn unauthorized() -> Problem {
     let detail = "this server wants its token: send `Authorization: Bearer …` with the value of TOLLGATE_TOKEN";
     let problem = Problem::new(kinds::UNAUTHORIZED, detail);
     problem.header(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"))
+}
+
+fn foreign_origin() -> Problem {
+    let detail = "a page from elsewhere sends this: only this server's own pages may act on it; start the server with a TOLLGATE_TOKEN to allow others";
+    Problem::new(kinds::FOREIGN_ORIGIN, detail)
 }
