@@ -1,5 +1,6 @@
 //! The command `tollgate`: what it takes, what it returns to the shell.
 
+mod descriptors;
 mod log;
 mod output;
 mod serve;

@@ -83,3 +83,14 @@ async fn beyond_loopback_a_token_is_needed() {
     let settings = Settings { listen: "0.0.0.0:0".parse().unwrap(), token };
     Server::bind(Tollgate::memory(), settings).await.unwrap();
 }
+
+#[tokio::test]
+async fn a_page_from_elsewhere_may_not_act() {
+    let server = Started::per_second("stripe", 1).await;
+    let origin = [("origin", "https://evil.example")];
+    let answer = server.ask("POST", "/v1/meters/stripe/reset", &origin, "").await;
+    answer.problem(403, "foreign_origin");
+    let server = Started::with_token(Some("s3cret")).await;
+    let shown = [origin[0], ("authorization", "Bearer s3cret")];
+    server.ask("GET", "/v1/limits", &shown, "").await.success();
+}

@@ -1,7 +1,7 @@
 //! `tollgate serve`: the server in the foreground, until a signal ends it.
 
 use super::signals::Signals;
-use super::{Environment, ServeArguments, log, output};
+use super::{Environment, ServeArguments, descriptors, log, output};
 use crate::server::{Server, Settings};
 use crate::token::Token;
 use anyhow::Context;
@@ -13,6 +13,7 @@ pub(super) fn serve(arguments: &ServeArguments, environment: &Environment) -> an
     runtime.block_on(async {
         let server = Server::bind(Tollgate::memory(), settings).await?;
         log::start(arguments.log, environment.log.as_deref())?;
+        descriptors::raise_limit();
         serve_until_told(server).await
     })
 }

@@ -53,18 +53,14 @@ impl Door {
             Err(never) => match never {},
         }
     }
-}
 
-impl Door {
     /// Lets in who shows the token, or, where none is wanted, everyone but pages from elsewhere.
     fn check(&self, headers: &HeaderMap) -> Result<(), Problem> {
-        match &self.app.bearer {
-            None if is_foreign(headers) => Err(foreign_origin()),
-            None => Ok(()),
-            Some(tag) => {
-                let is_known = |shown| self.app.seal.is_tag(tag, shown);
-                shown_token(headers).filter(|shown| is_known(shown)).map(drop).ok_or_else(unauthorized)
-            }
+        match (&self.app.bearer, shown_token(headers)) {
+            (None, _) if is_foreign(headers) => Err(foreign_origin()),
+            (None, _) => Ok(()),
+            (Some(tag), Some(shown)) if self.app.seal.is_tag(tag, shown) => Ok(()),
+            (Some(_), _) => Err(unauthorized()),
         }
     }
 }
