@@ -24,7 +24,7 @@ pub(crate) fn failed(error: &Error) {
 
 fn throttled(refusal: &Refusal) {
     tracing::debug!(
-        limit = %refusal.limit,
+        limit = &*refusal.limit,
         partition = refusal.partition.as_deref(),
         cause = ?refusal.cause,
         retry_after_ms = refusal.retry_after.map(tollgate_core::Span::as_millis_ceil),

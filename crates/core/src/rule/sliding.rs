@@ -199,6 +199,15 @@ mod tests {
     }
 
     #[test]
+    fn nothing_is_forgotten_a_nanosecond_early() {
+        let rule = SlidingRule::new(2, Span::from_nanos(10), Span::ZERO).unwrap();
+        let mut state = Sliding::default();
+        rule.pay(&mut state, 1, at(0));
+        rule.pay(&mut state, 1, at(9));
+        assert_eq!(opens(&rule, &state, 1, 9), 10);
+    }
+
+    #[test]
     fn a_reserved_start_that_is_taken_back_leaves_the_window_spent() {
         let rule = SlidingRule::new(5, Span::from_nanos(1_000), Span::ZERO).unwrap();
         let mut state = Sliding::default();

@@ -123,7 +123,7 @@ impl Inner {
 
     fn edit(self: &Arc<Self>, entry: &Arc<Entry>, who: &str, edit: Edit) {
         if entry.edit(edit, who, self.settings.clock.both()) {
-            tracing::info!(limit = %entry.name, who, "limit changed");
+            tracing::info!(limit = &*entry.name, who, "limit changed");
             self.wake_entry(entry);
         }
     }
