@@ -146,7 +146,7 @@ impl Pass {
     }
 
     /// Hands back a call that was never started: rates get back what they can take back, slots are
-    /// freed at once.
+    /// freed at once. A pass from `consume` without an estimate has nothing to hand back.
     pub async fn cancel(mut self) {
         self.hand_back();
     }

@@ -349,7 +349,12 @@ impl Shard {
             Kept::Plain(plain) => {
                 let mut meter = Meter::from_plain(old, plain, now.at);
                 meter.carry(old, new, now);
-                self.keep_whole(spot, meter);
+                match meter.to_plain(new).filter(|plain| fits(*plain)) {
+                    Some(plain) => self.segments[spot.segment].keep(spot.place, Kept::Plain(plain)),
+                    None => {
+                        self.keep_whole(spot, meter);
+                    }
+                }
             }
         }
     }
@@ -441,6 +446,21 @@ mod tests {
         assert!(shard.len() < 12_000, "{} are kept", shard.len());
         let new = shard.keys().filter(|key| key.starts_with("new")).count();
         assert_eq!(new, 10_000);
+    }
+
+    #[test]
+    fn a_change_of_the_limit_leaves_plain_meters_plain() {
+        let (hashing, mut shard) = shard(Limit::per_minute(10));
+        pay(&mut shard, &hashing, "key", at(1_000));
+        for limit in [Limit::per_hour(20), Limit::fixed_window(30, Span::from_hours(1))] {
+            let capacity =
+                i64::try_from(Definition::new(limit.clone()).unwrap().capacity()).unwrap();
+            shard.redefine(Some(Arc::new(Definition::new(limit).unwrap())), at(1_000));
+            let spot = shard.find(hashing.hash(b"key"), "key").unwrap();
+            let Kept::Plain(plain) = shard.kept(spot) else { panic!("it became whole") };
+            let rule = shard.definition("key").unwrap().plain().unwrap();
+            assert_eq!(rule.standing(plain, at(1_000).at).remaining, capacity - 1);
+        }
     }
 
     #[test]

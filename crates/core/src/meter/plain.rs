@@ -92,6 +92,24 @@ impl Plain {
 }
 
 impl Meter {
+    /// The two words of a meter from which no receipt is out, if they say all about it.
+    pub fn to_plain(&self, definition: &Definition) -> Option<Plain> {
+        let [ledger] = &*self.ledgers else { return None };
+        let is_plain = self.closed.is_none() && ledger.promised() == 0;
+        match (&ledger.state, definition.plain().filter(|_| is_plain)?) {
+            (RuleState::Bucket(bucket), PlainRule::Bucket(_)) => {
+                Some(Plain { instant: bucket.full_at, count: bucket.fraction })
+            }
+            // A window's debt outlives its end, which two words do not say.
+            (RuleState::Window(window), PlainRule::Window(rule))
+                if window.spent <= rule.limit() =>
+            {
+                Some(Plain { instant: window.ends, count: window.spent })
+            }
+            _ => None,
+        }
+    }
+
     /// The whole meter of a plain one.
     pub fn from_plain(definition: &Definition, plain: Plain, now: Timestamp) -> Self {
         let mut meter = Self::new(definition, now);
