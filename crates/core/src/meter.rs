@@ -119,6 +119,21 @@ impl Meter {
             let (cause, opening) = (Cause::Impossible, Opening::OnRelease);
             return Some(Blocker { cause, rule: 0, opening });
         }
+        let mut last = self.last_blocker(definition, weight, now)?;
+        if self.ledgers.iter().any(Ledger::has_promises) {
+            // What passes ahead of a promise may not pass behind it: where one rule opens, another
+            // may have closed, and each such step leaves a promise behind.
+            while let Opening::At(opens) = last.opening
+                && let Some(next) = self.last_blocker(definition, weight, now.moved_to(opens))
+            {
+                last = next;
+            }
+        }
+        Some(last)
+    }
+
+    /// What opens last of all that is in the way at this instant.
+    fn last_blocker(&self, definition: &Definition, weight: u64, now: Now) -> Option<Blocker> {
         let mut last = self.closed_blocker(now);
         for (index, (rule, ledger)) in self.pairs(definition).enumerate() {
             let opening = ledger.opens(rule, weight, now);
@@ -208,7 +223,7 @@ impl Meter {
             Standing { limit: 0, per: None, remaining: i64::MAX, reset_after: Span::ZERO };
         let mut reset_at = now.at;
         for (rule, ledger) in self.pairs(definition) {
-            let remaining = remaining(rule, ledger.missing(rule, now));
+            let remaining = ledger.remaining(rule, now);
             if remaining < tightest.remaining {
                 tightest = Standing { limit: rule.limit(), per: rule.per(), remaining, ..tightest };
             }
@@ -223,7 +238,7 @@ impl Meter {
     /// Units held at the limit's concurrency rule.
     pub fn in_flight(&self, definition: &Definition, now: Now) -> u64 {
         let slots = self.pairs(definition).find(|(rule, _)| !rule.is_rate());
-        slots.map_or(0, |(rule, ledger)| ledger.missing(rule, now))
+        slots.map_or(0, |(rule, ledger)| rule.missing(&ledger.state, now))
     }
 
     fn closed_blocker(&self, now: Now) -> Option<Blocker> {
@@ -244,11 +259,4 @@ fn pairs_mut<'a>(
     definition: &'a Definition,
 ) -> impl Iterator<Item = (&'a Rule, &'a mut Ledger)> {
     definition.rules().iter().zip(ledgers)
-}
-
-/// What is left of a rule's capacity; negative under debt.
-fn remaining(rule: &Rule, missing: u64) -> i64 {
-    // A capacity is at most 2^53; a missing amount beyond i64 means debt beyond counting.
-    let capacity = i64::try_from(rule.capacity()).unwrap_or(i64::MAX);
-    capacity.saturating_sub(i64::try_from(missing).unwrap_or(i64::MAX))
 }

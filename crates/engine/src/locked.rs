@@ -12,8 +12,6 @@ use tollgate_core::{
     Blocker, Cause, Definition, Now, Opening, Payment, Place, Rule, Span, Standing, Timestamp,
 };
 
-/// Most times the openings of several meters are compared: each has at most as many promises.
-const OPENINGS_MAX: usize = 1024;
 /// How often a call that waits for a calendar looks whether the wall clock was set.
 const CALENDAR_LOOK: Span = Span::from_minutes(1);
 
@@ -128,17 +126,17 @@ impl<'a> Locked<'a> {
     }
 
     /// The first instant at which every meter admits, for a call that pays now and starts then.
-    /// Where one opens another may have to keep a promise, so it is looked at again from there.
+    /// Where one opens another may have to keep a promise, so it is looked at again from there; each
+    /// round leaves a promise behind.
     pub(crate) fn opens(&self) -> Opening {
         let mut from = self.now;
-        for _ in 0..OPENINGS_MAX {
+        loop {
             let each = (0..self.lines.len()).map(|index| self.opening(index, from));
             match each.fold(Opening::At(from.at), Opening::max) {
                 Opening::At(at) if at > from.at => from = self.now.moved_to(at),
                 opening => return opening,
             }
         }
-        Opening::OnRelease
     }
 
     fn opening(&self, index: usize, from: Now) -> Opening {

@@ -86,20 +86,25 @@ async fn a_reservation_starts_when_the_last_of_its_limits_opens() {
     assert_eq!(world.refusal(global("fast")).await.retry_after, Some(Span::from_millis(100)));
 }
 
-/// A reservation is paid: what it will take at a faster limit is nobody else's until it starts.
+/// A reservation is paid: who passes a faster limit meanwhile leaves it enough, and is not held.
 #[tokio::test]
-async fn a_reservation_keeps_its_weight_free_at_every_limit_until_it_starts() {
+async fn a_reservation_is_kept_at_every_limit_and_holds_nobody_else() {
     let world = two_limits().await;
     world.pay(global("slow").weight(3)).await;
     let both = global("fast").weight(4).and(global("slow"));
     let pass = world.gate.consume_delayed(both, seconds(60)).await.unwrap();
     assert_eq!(pass.delay(), seconds(20));
-    for _ in 0..20 {
-        world.refusal(global("fast").weight(7)).await;
-        assert_eq!(world.pay(global("fast").weight(6)).await, 0);
+    for _ in 0..19 {
+        assert_eq!(world.pay(global("fast").weight(10)).await, 0);
         world.advance(seconds(1)).await;
     }
-    assert_eq!(world.left("fast").await, 6);
+    world.advance(Span::from_millis(900)).await;
+    assert_eq!(world.left("fast").await, 7);
+    let refusal = world.refusal(global("fast").weight(8)).await;
+    assert_eq!(refusal.retry_after, Some(Span::from_millis(300)));
+    assert_eq!(world.pay(global("fast").weight(7)).await, 0);
+    world.advance(Span::from_millis(100)).await;
+    assert_eq!(world.left("fast").await, 0);
 }
 
 #[tokio::test]

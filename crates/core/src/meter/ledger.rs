@@ -13,7 +13,8 @@ const LOWS_MAX: usize = 32;
 pub(super) struct Ledger {
     pub(super) state: RuleState,
     /// Weights of reserved calls that start later than this rule alone would make them, and of those
-    /// that start behind them: kept free until then, paid then. Ascending by time.
+    /// that start behind them: paid then, and whatever passes before leaves them enough.
+    /// Ascending by time.
     promises: VecDeque<Promise>,
     lows: Lows,
 }
@@ -34,25 +35,53 @@ impl Ledger {
         Self { promises: self.promises.clone(), ..Self::new(state) }
     }
 
-    /// When `weight` passes, with all that is promised left free.
+    /// When `weight` passes so that all that is promised can still be kept.
     pub(super) fn opens(&self, rule: &Rule, weight: u64, now: Now) -> Opening {
         if self.promises.is_empty() {
             return rule.opens(&self.state, weight, now);
         }
         let (mut state, mut from) = (self.state.clone(), now);
-        let mut promised: u64 = self.promised();
-        for promise in &self.promises {
-            let opening = rule.opens(&state, weight.saturating_add(promised), from);
-            let opening = opening.max(Opening::At(from.at));
-            let fits = weight.saturating_add(promised) <= rule.capacity();
-            if fits && opening < Opening::At(promise.starts.at) {
-                return opening;
+        let mut passed = 0;
+        while let Some(next) = self.promises.get(passed) {
+            // Between two promises the first moment is the best: a later one leaves less time for
+            // what is paid to come back. So one that is in the way from here is so until it starts.
+            let opening = rule.opens(&state, weight, from).max(Opening::At(from.at));
+            let in_the_way = match opening {
+                Opening::At(at) if at < next.starts.at => {
+                    self.first_broken(rule, &state, (weight, from.moved_to(at)), passed)
+                }
+                _ => Some(passed),
+            };
+            let Some(in_the_way) = in_the_way else { return opening };
+            for promise in self.promises.range(passed..=in_the_way) {
+                rule.pay(&mut state, promise.weight, promise.starts);
+                from = if promise.starts.at > from.at { promise.starts } else { from };
             }
-            rule.pay(&mut state, promise.weight, promise.starts);
-            promised = promised.saturating_sub(promise.weight);
-            from = if promise.starts.at > from.at { promise.starts } else { from };
+            passed = in_the_way + 1;
         }
         rule.opens(&state, weight, from).max(Opening::At(from.at))
+    }
+
+    /// The first promise, from the one at `next` on, that finds too much missing if `weight` is paid
+    /// at `at`, and would not otherwise. Debt, or a smaller limit, may have broken one already: then
+    /// no more may be missing than is anyway.
+    fn first_broken(
+        &self,
+        rule: &Rule,
+        state: &RuleState,
+        (weight, at): (u64, Now),
+        next: usize,
+    ) -> Option<usize> {
+        let (mut without, mut with) = (state.clone(), state.clone());
+        rule.pay(&mut with, weight, at);
+        let is_broken = |promise: &Promise| {
+            let [anyway, missing] = [&mut without, &mut with].map(|state| {
+                rule.pay(state, promise.weight, promise.starts);
+                rule.missing(state, promise.starts)
+            });
+            missing > anyway.max(rule.capacity())
+        };
+        self.promises.range(next..).position(is_broken).map(|place| next + place)
     }
 
     /// Records a payment for a start at `starts`; says whether it became a promise.
@@ -109,14 +138,24 @@ impl Ledger {
         true
     }
 
-    /// Units missing from full: what is promised counts in full until it has started.
-    pub(super) fn missing(&self, rule: &Rule, now: Now) -> u64 {
-        if self.promises.front().is_none_or(|first| first.starts.at > now.at) {
-            return rule.missing(&self.state, now).saturating_add(self.promised());
+    /// The most that passes now; negative under debt.
+    pub(super) fn remaining(&self, rule: &Rule, now: Now) -> i64 {
+        if self.promises.is_empty() {
+            return left(rule, &self.state, now);
         }
         let mut seen = self.clone();
         seen.fold(rule, now);
-        rule.missing(&seen.state, now).saturating_add(seen.promised())
+        let free = left(rule, &seen.state, now);
+        let (mut passes, mut fails) = (0, u64::try_from(free).unwrap_or(0) + 1);
+        while fails - passes > 1 {
+            let weight = passes + (fails - passes) / 2;
+            if seen.opens(rule, weight, now) <= Opening::At(now.at) {
+                passes = weight;
+            } else {
+                fails = weight;
+            }
+        }
+        free.min(i64::try_from(passes).unwrap_or(i64::MAX))
     }
 
     pub(super) fn fresh_at(&self, rule: &Rule, now: Now) -> Opening {
@@ -142,12 +181,12 @@ impl Ledger {
         }
     }
 
-    pub(super) fn is_full_of_promises(&self) -> bool {
-        self.promises.len() >= PROMISES_MAX
+    pub(super) fn has_promises(&self) -> bool {
+        !self.promises.is_empty()
     }
 
-    pub(super) fn promised(&self) -> u64 {
-        self.promises.iter().fold(0, |sum, promise| sum.saturating_add(promise.weight))
+    pub(super) fn is_full_of_promises(&self) -> bool {
+        self.promises.len() >= PROMISES_MAX
     }
 
     fn promise(&mut self, weight: u64, starts: Now) {
@@ -165,6 +204,12 @@ impl Ledger {
         }
         rule.pay(&mut self.state, weight, at);
     }
+}
+
+/// What is left of a rule's capacity; negative under debt.
+fn left(rule: &Rule, state: &RuleState, now: Now) -> i64 {
+    let capacity = i64::try_from(rule.capacity()).unwrap_or(i64::MAX);
+    capacity.saturating_sub(i64::try_from(rule.missing(state, now)).unwrap_or(i64::MAX))
 }
 
 /// The points at which a bucket was fullest: had a call paid less, what it saved would have

@@ -5,6 +5,7 @@ mod bounds;
 mod calendar;
 mod changes;
 mod edges;
+mod promises;
 mod refunds;
 mod rules;
 mod slots;
