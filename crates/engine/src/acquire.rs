@@ -5,7 +5,7 @@ use crate::error::Error;
 use crate::limiter::{Limiter, Tracking};
 use crate::pass::Pass;
 use crate::report;
-use crate::turns::{Arrival, Seat};
+use crate::turns::{Arrival, HeadId, Seat};
 use std::fmt;
 use std::future::{Future, IntoFuture};
 use std::pin::Pin;
@@ -66,7 +66,8 @@ impl<'a> IntoFuture for Acquire<'a> {
     type IntoFuture = Acquiring<'a>;
 
     fn into_future(self) -> Acquiring<'a> {
-        Acquiring { limiter: self.limiter.clone(), stage: Stage::Asking(self) }
+        let Self { limiter, ask, max_wait } = self;
+        Acquiring { limiter, stage: Stage::Asking { ask, max_wait } }
     }
 }
 
@@ -78,8 +79,8 @@ pub struct Acquiring<'a> {
 }
 
 enum Stage<'a> {
-    Asking(Acquire<'a>),
-    Waiting { head: u64, seat: Arc<Seat> },
+    Asking { ask: Ask<'a>, max_wait: Option<Span> },
+    Waiting { head: HeadId, seat: Arc<Seat> },
     Done,
 }
 
@@ -99,15 +100,15 @@ impl Future for Acquiring<'_> {
     type Output = Result<Pass, Error>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        if let Stage::Asking(_) = &self.stage {
-            let Stage::Asking(acquire) = std::mem::replace(&mut self.stage, Stage::Done) else {
-                return Poll::Pending;
-            };
-            let inner = &acquire.limiter.inner;
-            match inner.arrive(&acquire.ask, Tracking::Always, acquire.max_wait) {
-                Ok(Arrival::Granted(grant)) => return Poll::Ready(Ok(self.limiter.pass(*grant))),
+        if let Stage::Asking { ask, max_wait } = &self.stage {
+            match self.limiter.inner.arrive(ask, Tracking::Always, *max_wait) {
                 Ok(Arrival::Waiting { head, seat }) => self.stage = Stage::Waiting { head, seat },
+                Ok(Arrival::Granted(grant)) => {
+                    self.stage = Stage::Done;
+                    return Poll::Ready(Ok(self.limiter.pass(*grant)));
+                }
                 Err(error) => {
+                    self.stage = Stage::Done;
                     report::failed(&error);
                     return Poll::Ready(Err(error));
                 }

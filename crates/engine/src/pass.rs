@@ -189,7 +189,8 @@ impl Inner {
         actual: u64,
     ) {
         let partition = Some(key).filter(|key| !key.is_empty());
-        let lines = [Line { entry, address: entry.address(partition), weight: 1 }];
+        let address = entry.address(partition);
+        let lines = [Line { entry, address, weight: 1 }];
         let mut locked = Locked::new(&lines, || self.settings.clock.both());
         let now = locked.now;
         // A meter that is gone was as good as new: it has nothing to give back, but more may be
@@ -203,7 +204,7 @@ impl Inner {
         let someone_waits = locked.company(0).first.is_some();
         drop(locked);
         if someone_waits {
-            self.wake_meter(entry, key);
+            self.wake_meter(entry, address);
         }
     }
 }

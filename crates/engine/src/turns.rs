@@ -13,14 +13,15 @@ use crate::ask::Ask;
 use crate::clock::Clock;
 use crate::error::{Error, StoreError};
 use crate::limiter::{Grant, Inner, Tracking, refusal};
-use crate::limits::Entry;
-use crate::locked::{Asker, Line, Locked};
+use crate::limits::{Address, Entry};
+use crate::locked::{Asker, Locked};
+pub(crate) use crowd::HeadId;
 use crowd::{CrowdId, Crowds, Due, Head, Newcomer};
 use parking_lot::{Mutex, MutexGuard};
 use smallvec::SmallVec;
 use std::sync::Arc;
 use timer::Timer;
-use tollgate_core::turn::{Company, Judgement, judge};
+use tollgate_core::turn::{Judgement, judge};
 use tollgate_core::{Blocker, Cause, Opening, Place, Span, Timestamp};
 
 /// Calls that start within so long of each other are woken together, unless that would cost their
@@ -32,7 +33,7 @@ pub(crate) enum Arrival {
     /// It need not.
     Granted(Box<Grant>),
     /// It waits in a seat.
-    Waiting { head: u64, seat: Arc<Seat> },
+    Waiting { head: HeadId, seat: Arc<Seat> },
 }
 
 /// All who wait, and the thread that wakes them.
@@ -77,8 +78,8 @@ impl Inner {
         let mut locked = Locked::new(&lines, || self.settings.clock.both());
         locked.check()?;
         self.make_meters(&mut locked)?;
-        let id = self.next_arrival();
-        let place = Place::new(ask.priority, 0, id);
+        let arrival = self.next_arrival();
+        let place = Place::new(ask.priority, 0, arrival);
         let (at, blocker) = match judge(locked.ways(Asker { place, is_senior: false })) {
             Judgement::Start => {
                 let grant = self.pay(&mut locked, None, tracking);
@@ -89,24 +90,23 @@ impl Inner {
         let deadline = max_wait.map(|span| locked.now.at.plus(span));
         self.check_worth_waiting(&crowds, &locked, (at, blocker), deadline)?;
         let blocker = locked.looked_at_again(blocker);
-        let seat = crowds.enter(id, Newcomer { place, tracking, deadline }, &lines);
-        if let Some(mut head) = crowds.take(id) {
-            let crowd = crowds.stand(id, &mut head, (at, blocker));
-            crowds.put_back(id, head);
+        let new = Newcomer { arrival, place, tracking, deadline };
+        let (head, seat) = crowds.enter(new, &lines, (at, blocker));
+        if let Some(crowd) = crowds.find(lines[at].entry, lines[at].address) {
             // Before the meter is unlocked, so that no one overtakes in between.
             let (company, ahead) = crowds.company(crowd);
             locked.whole(at, |whole, _| (whole.company, whole.ahead) = (company, ahead));
         }
         drop(locked);
         self.rearm(crowds);
-        Ok(Arrival::Waiting { head: id, seat })
+        Ok(Arrival::Waiting { head, seat })
     }
 
     /// Lets those at a meter try again: something there has changed.
-    pub(crate) fn wake_meter(self: &Arc<Self>, entry: &Entry, key: &str) {
+    pub(crate) fn wake_meter(self: &Arc<Self>, entry: &Entry, address: Address<'_>) {
         let mut crowds = self.turns.crowds.lock();
         let mut news = News::new();
-        if let Some(crowd) = crowds.find(entry, key) {
+        if let Some(crowd) = crowds.find(entry, address) {
             self.serve(&mut crowds, crowd, &mut news);
         }
         self.rearm(crowds);
@@ -117,19 +117,20 @@ impl Inner {
     pub(crate) fn wake_entry(self: &Arc<Self>, entry: &Entry) {
         let mut crowds = self.turns.crowds.lock();
         let mut news = News::new();
-        for crowd in crowds.crowds_of(entry) {
+        let served = crowds.hold_all_of(entry);
+        for &crowd in &served {
             crowds.unpark(crowd);
             self.serve(&mut crowds, crowd, &mut news);
         }
+        served.into_iter().for_each(|crowd| crowds.close(crowd));
         self.rearm(crowds);
         tell(news);
     }
 
     /// Takes someone out who no longer waits.
-    pub(crate) fn leave(self: &Arc<Self>, id: u64) {
+    pub(crate) fn leave(self: &Arc<Self>, id: HeadId) {
         let mut crowds = self.turns.crowds.lock();
-        if let Some(head) = crowds.take(id) {
-            crowds.depart(id, &head);
+        if let Some(head) = crowds.depart(id) {
             self.after_leaving(&mut crowds, &head);
         }
         self.rearm(crowds);
@@ -163,27 +164,23 @@ impl Inner {
     }
 
     /// Starts those at a meter who can, in order, up to the first who must wait here.
-    fn serve(&self, crowds: &mut Crowds, crowd: CrowdId, news: &mut News) {
-        let Some(meter) = crowds.meter(crowd) else { return };
+    fn serve(self: &Arc<Self>, crowds: &mut Crowds, crowd: CrowdId, news: &mut News) {
+        crowds.hold(crowd);
         while let Some(id) = crowds.first_at(crowd) {
-            let Some(mut head) = crowds.take(id) else { break };
-            match self.try_start(crowds, &head) {
+            let Some(head) = crowds.head(id) else { break };
+            match self.try_start(crowds, head) {
                 Ok(grant) => {
-                    crowds.depart(id, &head);
-                    news.push((head.seat.clone(), Ok(grant)));
-                    if head.is_senior {
-                        self.after_leaving(crowds, &head);
-                    }
+                    let Some(head) = crowds.depart(id) else { break };
+                    self.after_starting(crowds, &head);
+                    news.push((head.seat, Ok(grant)));
                 }
                 Err(held) if held.at == head.stands_at && !is_impossible(held.blocker) => {
-                    crowds.put_back(id, head);
                     crowds.wake_at(crowd, held.blocker.opening, held.slack);
                     break;
                 }
                 Err(held) => {
-                    let is_new_senior = self.lose_patience(crowds, &mut head, &held.ways);
-                    let next = crowds.stand(id, &mut head, (held.at, held.blocker));
-                    crowds.put_back(id, head);
+                    let is_new_senior = self.lose_patience(crowds, id, &held.ways);
+                    let Some(next) = crowds.stand(id, (held.at, held.blocker)) else { break };
                     self.publish(crowds, next);
                     if is_new_senior {
                         // Whom it had to let go first may be behind it now.
@@ -192,12 +189,13 @@ impl Inner {
                 }
             }
         }
-        self.publish_at(&meter.0, &meter.1, crowds.company(crowd));
+        self.publish(crowds, crowd);
+        crowds.close(crowd);
     }
 
     /// Pays for a waiting call if all its ways are open, and says where it must stand otherwise.
-    fn try_start(&self, crowds: &Crowds, head: &Head) -> Result<Grant, Box<Held>> {
-        let lines = head.lines();
+    fn try_start(self: &Arc<Self>, crowds: &Crowds, head: &Head) -> Result<Grant, Box<Held>> {
+        let lines = crowds.lines(head);
         let mut locked = Locked::new(&lines, || self.settings.clock.both());
         let company = |index: usize| crowds.company(head.tolls[index].crowd).0;
         let ways = locked.ways_among(head.asker(), company);
@@ -212,18 +210,14 @@ impl Inner {
 
     /// Notes that a call was admitted where it stood and refused elsewhere: after the second time
     /// it becomes senior, if none of its meters has one. Says whether it did.
-    fn lose_patience(
-        &self,
-        crowds: &mut Crowds,
-        head: &mut Head,
-        ways: &[Option<Blocker>],
-    ) -> bool {
+    fn lose_patience(&self, crowds: &mut Crowds, id: HeadId, ways: &[Option<Blocker>]) -> bool {
+        let Some(head) = crowds.head_mut(id) else { return false };
         let was_admitted = ways[head.stands_at].is_none();
-        let is_new_senior = was_admitted
-            && !head.is_senior
-            && head.patience.try_on(ways.iter().copied())
-            && crowds.make_senior(head);
-        for toll in head.tolls.iter().filter(|_| is_new_senior) {
+        let is_impatient =
+            was_admitted && !head.is_senior && head.patience.try_on(ways.iter().copied());
+        let is_new_senior = is_impatient && crowds.make_senior(id);
+        let tolls = crowds.head(id).filter(|_| is_new_senior).map(|head| &head.tolls);
+        for toll in tolls.into_iter().flatten() {
             self.publish(crowds, toll.crowd);
         }
         is_new_senior
@@ -231,49 +225,49 @@ impl Inner {
 
     /// Writes at a meter who waits there, for those who do not look here.
     fn publish(&self, crowds: &Crowds, crowd: CrowdId) {
-        if let Some((entry, key)) = crowds.meter(crowd) {
-            self.publish_at(&entry, &key, crowds.company(crowd));
-        }
-    }
-
-    fn publish_at(&self, entry: &Arc<Entry>, key: &str, (company, ahead): (Company, u64)) {
-        let address = entry.address(Some(key).filter(|key| !key.is_empty()));
-        let lines = [Line { entry, address, weight: 1 }];
+        let (company, ahead) = crowds.company(crowd);
+        let lines = [crowds.meter(crowd)];
         let mut locked = Locked::new(&lines, || self.settings.clock.both());
         if locked.missing_meters() == 0 || ahead > 0 {
             locked.whole(0, |whole, _| (whole.company, whole.ahead) = (company, ahead));
         }
     }
 
+    /// A call has started: if it was senior, others have the turn at its meters again.
+    fn after_starting(&self, crowds: &mut Crowds, gone: &Head) {
+        if gone.is_senior {
+            self.after_leaving(crowds, gone);
+        } else {
+            gone.tolls.iter().for_each(|toll| crowds.close(toll.crowd));
+        }
+    }
+
     /// A call is gone from the books: the meter where it stood serves the next, and if it was
     /// senior all its meters do.
     fn after_leaving(&self, crowds: &mut Crowds, gone: &Head) {
-        for (index, line) in gone.lines().iter().enumerate() {
-            if index != gone.stands_at && !gone.is_senior {
-                continue;
+        for (index, toll) in gone.tolls.iter().enumerate() {
+            if index == gone.stands_at || gone.is_senior {
+                self.publish(crowds, toll.crowd);
+                crowds.wake_at(toll.crowd, Opening::At(Timestamp::default()), Span::ZERO);
             }
-            let crowd = crowds.find(line.entry, line.address.key);
-            let company = crowd.map_or_else(Default::default, |crowd| crowds.company(crowd));
-            self.publish_at(line.entry, line.address.key, company);
-            if let Some(crowd) = crowd {
-                crowds.wake_at(crowd, Opening::At(Timestamp::default()), Span::ZERO);
-            }
+            crowds.close(toll.crowd);
         }
     }
 
     /// Refuses a call that waited too long, unless it can start just now.
-    fn give_up(&self, crowds: &mut Crowds, id: u64, news: &mut News) {
-        let Some(head) = crowds.take(id) else { return };
-        let answer = self.try_start(crowds, &head).map_err(|held| {
-            let lines = head.lines();
+    fn give_up(self: &Arc<Self>, crowds: &mut Crowds, id: HeadId, news: &mut News) {
+        let Some(head) = crowds.head(id) else { return };
+        let answer = self.try_start(crowds, head).map_err(|held| {
+            let lines = crowds.lines(head);
             let locked = Locked::new(&lines, || self.settings.clock.both());
             // As it was found, not as it is looked at again.
             let found = held.ways[held.at].unwrap_or(held.blocker);
             refusal(&locked, held.at, found).into()
         });
-        crowds.depart(id, &head);
-        news.push((head.seat.clone(), answer));
-        self.after_leaving(crowds, &head);
+        if let Some(head) = crowds.depart(id) {
+            self.after_leaving(crowds, &head);
+            news.push((head.seat, answer));
+        }
     }
 
     /// Refuses at once a wait that is known to take too long, or that there is no room for.

@@ -128,7 +128,7 @@ impl Inner {
         let changed =
             locked.whole(0, |whole, definition| change(&mut whole.meter, definition, now));
         drop(locked);
-        self.wake_meter(&entry, partition.unwrap_or(""));
+        self.wake_meter(&entry, entry.address(partition));
         changed.ok_or_else(|| unknown(limit))
     }
 }

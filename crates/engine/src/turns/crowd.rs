@@ -2,23 +2,31 @@
 
 use super::Seat;
 use crate::limiter::Tracking;
-use crate::limits::Entry;
+use crate::limits::{Address, Entry};
 use crate::locked::{Asker, Line};
+use hashbrown::HashTable;
+use slab::Slab;
 use smallvec::SmallVec;
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use tollgate_core::turn::{Company, Patience};
 use tollgate_core::{Blocker, Cause, Opening, Place, Span, Timestamp};
 
-/// A head's number: its place in the order of arrival.
-pub(super) type HeadId = u64;
+/// A head: its number in the order of arrival, and where it is kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct HeadId {
+    arrival: u64,
+    slot: usize,
+}
+
 /// A crowd's index, as long as a head has a toll at its meter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct CrowdId(u32);
+pub(super) struct CrowdId(usize);
 
 /// A waiting call.
 pub(super) struct Head {
-    pub(super) place: Place,
+    arrival: u64,
+    place: Place,
     pub(super) tolls: SmallVec<[HeadToll; 2]>,
     /// Which toll's meter it stands at.
     pub(super) stands_at: usize,
@@ -32,15 +40,15 @@ pub(super) struct Head {
 }
 
 /// What a waiting call owes at one meter.
+#[derive(Debug, Clone, Copy)]
 pub(super) struct HeadToll {
     pub(super) crowd: CrowdId,
-    entry: Arc<Entry>,
-    key: Box<str>,
     weight: u64,
 }
 
 /// What is to be known of a call that comes to wait.
 pub(super) struct Newcomer {
+    pub(super) arrival: u64,
     pub(super) place: Place,
     pub(super) tracking: Tracking,
     pub(super) deadline: Option<Timestamp>,
@@ -51,17 +59,8 @@ impl Head {
         Asker { place: self.place, is_senior: self.is_senior }
     }
 
-    pub(super) fn lines(&self) -> SmallVec<[Line<'_>; 2]> {
-        let each = self.tolls.iter();
-        each.map(|HeadToll { entry, key, weight, .. }| {
-            let address = entry.address(Some(&**key).filter(|key| !key.is_empty()));
-            Line { entry, address, weight: *weight }
-        })
-        .collect()
-    }
-
-    pub(super) fn stood(&self) -> CrowdId {
-        self.tolls[self.stands_at].crowd
+    fn stood(&self) -> HeadToll {
+        self.tolls[self.stands_at]
     }
 }
 
@@ -69,6 +68,7 @@ impl Head {
 struct Crowd {
     entry: Arc<Entry>,
     key: Box<str>,
+    hash: u64,
     /// How many heads have a toll here, whether they stand here or not.
     tolls: usize,
     standing: BTreeMap<Place, HeadId>,
@@ -82,6 +82,31 @@ struct Crowd {
     slack: Span,
 }
 
+impl Crowd {
+    fn new(line: &Line<'_>) -> Self {
+        Self {
+            entry: line.entry.clone(),
+            key: line.address.key.into(),
+            hash: line.address.hash,
+            tolls: 0,
+            standing: BTreeMap::new(),
+            parked: BTreeSet::new(),
+            senior: None,
+            ahead: 0,
+            wakes: None,
+            slack: Span::ZERO,
+        }
+    }
+
+    fn is_at(&self, entry: &Entry, key: &str) -> bool {
+        self.entry.id == entry.id && *self.key == *key
+    }
+
+    fn line(&self, weight: u64) -> Line<'_> {
+        Line { entry: &self.entry, address: Address { key: &self.key, hash: self.hash }, weight }
+    }
+}
+
 /// What the timer wakes for.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Due {
@@ -92,10 +117,9 @@ pub(super) enum Due {
 /// All who wait.
 #[derive(Default)]
 pub(super) struct Crowds {
-    heads: HashMap<HeadId, Box<Head>, foldhash::fast::RandomState>,
-    crowds: Vec<Option<Crowd>>,
-    free: Vec<CrowdId>,
-    by_meter: HashMap<(u64, Box<str>), CrowdId, foldhash::fast::RandomState>,
+    heads: Slab<Head>,
+    crowds: Slab<Crowd>,
+    by_meter: HashTable<CrowdId>,
     due: BTreeSet<(Timestamp, Due)>,
     /// When the timer looks next by itself.
     armed: Option<Timestamp>,
@@ -106,134 +130,151 @@ impl Crowds {
         self.heads.len()
     }
 
-    /// Enters a call that comes to wait; it stands nowhere yet.
-    pub(super) fn enter(&mut self, id: HeadId, new: Newcomer, lines: &[Line<'_>]) -> Arc<Seat> {
-        let tolls = lines.iter().map(|line| HeadToll {
-            crowd: self.crowd_at(line),
-            entry: line.entry.clone(),
-            key: line.address.key.into(),
-            weight: line.weight,
-        });
-        let tolls = tolls.collect();
-        let Newcomer { place, tracking, deadline } = new;
-        if let Some(deadline) = deadline {
-            self.due.insert((deadline, Due::Deadline(id)));
-        }
-        let seat = Arc::<Seat>::default();
-        let head = Head {
+    /// Enters a call that comes to wait, and lets it stand at its toll number `at`.
+    pub(super) fn enter(
+        &mut self,
+        new: Newcomer,
+        lines: &[Line<'_>],
+        (at, blocker): (usize, Blocker),
+    ) -> (HeadId, Arc<Seat>) {
+        let Newcomer { arrival, place, tracking, deadline } = new;
+        let tolls = lines.iter();
+        let tolls = tolls.map(|line| HeadToll { crowd: self.join(line), weight: line.weight });
+        let (tolls, seat) = (tolls.collect(), Arc::<Seat>::default());
+        let slot = self.heads.insert(Head {
+            arrival,
             place,
             tolls,
-            stands_at: 0,
+            stands_at: at,
             is_parked: false,
             is_senior: false,
             patience: Patience::default(),
             tracking,
             deadline,
             seat: seat.clone(),
-        };
-        self.heads.insert(id, Box::new(head));
-        seat
+        });
+        let id = HeadId { arrival, slot };
+        if let Some(deadline) = deadline {
+            self.due.insert((deadline, Due::Deadline(id)));
+        }
+        self.line_up(id, (at, blocker));
+        (id, seat)
     }
 
     /// The crowd at a limit's meter, if anyone has a toll there.
-    pub(super) fn find(&self, entry: &Entry, key: &str) -> Option<CrowdId> {
-        if self.by_meter.is_empty() {
-            return None;
-        }
-        self.by_meter.get(&(entry.id, key.into())).copied()
+    pub(super) fn find(&self, entry: &Entry, address: Address<'_>) -> Option<CrowdId> {
+        let is_there = |id: &CrowdId| self.crowds[id.0].is_at(entry, address.key);
+        self.by_meter.find(meter_hash(entry.id, address.hash), is_there).copied()
+    }
+
+    pub(super) fn head(&self, id: HeadId) -> Option<&Head> {
+        self.heads.get(id.slot).filter(|head| head.arrival == id.arrival)
+    }
+
+    pub(super) fn head_mut(&mut self, id: HeadId) -> Option<&mut Head> {
+        self.heads.get_mut(id.slot).filter(|head| head.arrival == id.arrival)
+    }
+
+    /// What a head owes, and where.
+    pub(super) fn lines(&self, head: &Head) -> SmallVec<[Line<'_>; 2]> {
+        head.tolls.iter().map(|toll| self.crowds[toll.crowd.0].line(toll.weight)).collect()
     }
 
     /// The meter of a crowd.
-    pub(super) fn meter(&self, id: CrowdId) -> Option<(Arc<Entry>, Box<str>)> {
-        self.crowd(id).map(|crowd| (crowd.entry.clone(), crowd.key.clone()))
+    pub(super) fn meter(&self, id: CrowdId) -> Line<'_> {
+        self.crowds[id.0].line(1)
     }
 
     /// Who has the turn among those who stand in a crowd: the senior, if it stands here and nobody
     /// of a higher priority does, or else the first.
     pub(super) fn first_at(&self, id: CrowdId) -> Option<HeadId> {
-        let crowd = self.crowd(id)?;
+        let crowd = self.crowds.get(id.0)?;
         let (first, head) = crowd.standing.first_key_value()?;
         let senior = crowd.senior.filter(|senior| senior.priority() >= first.priority());
         let senior = senior.and_then(|senior| crowd.standing.get(&senior));
         Some(*senior.unwrap_or(head))
     }
 
-    /// Takes a head into the hands of the caller, who puts it back or lets it depart.
-    pub(super) fn take(&mut self, id: HeadId) -> Option<Box<Head>> {
-        self.heads.remove(&id)
-    }
-
-    pub(super) fn put_back(&mut self, id: HeadId, head: Box<Head>) {
-        self.heads.insert(id, head);
-    }
-
-    /// Strikes a head that was taken from all books.
-    pub(super) fn depart(&mut self, id: HeadId, head: &Head) {
+    /// Strikes a head from the books. Its crowds stay until they are closed.
+    pub(super) fn depart(&mut self, id: HeadId) -> Option<Head> {
+        self.head(id)?;
+        self.unstand(id);
+        let head = self.heads.remove(id.slot);
         if let Some(deadline) = head.deadline {
             self.due.remove(&(deadline, Due::Deadline(id)));
         }
-        self.unstand(id, head);
-        for toll in &head.tolls {
-            let Some(crowd) = self.crowd_mut(toll.crowd) else { continue };
-            if head.is_senior {
-                crowd.senior = None;
-            }
-            crowd.tolls -= 1;
-            if crowd.tolls == 0 {
-                self.close(toll.crowd);
-            }
+        for toll in head.tolls.iter().filter(|_| head.is_senior) {
+            self.crowds[toll.crowd.0].senior = None;
         }
+        Some(head)
     }
 
-    /// Lets a head stand at its toll number `at`; says in which crowd that is.
-    pub(super) fn stand(
-        &mut self,
-        id: HeadId,
-        head: &mut Head,
-        (at, blocker): (usize, Blocker),
-    ) -> CrowdId {
-        self.unstand(id, head);
+    /// Keeps a crowd while its heads depart.
+    pub(super) fn hold(&mut self, id: CrowdId) {
+        self.crowds[id.0].tolls += 1;
+    }
+
+    /// A toll at a crowd's meter is gone: forgets the crowd if it was the last.
+    pub(super) fn close(&mut self, id: CrowdId) {
+        let crowd = &mut self.crowds[id.0];
+        crowd.tolls -= 1;
+        if crowd.tolls > 0 {
+            return;
+        }
+        if let Some(at) = crowd.wakes {
+            self.due.remove(&(at, Due::Meter(id)));
+        }
+        let hash = meter_hash(crowd.entry.id, crowd.hash);
+        if let Ok(entry) = self.by_meter.find_entry(hash, |other| *other == id) {
+            entry.remove();
+        }
+        self.crowds.remove(id.0);
+    }
+
+    /// Lets a head stand at its toll number `at` instead; says in which crowd that is.
+    pub(super) fn stand(&mut self, id: HeadId, (at, blocker): (usize, Blocker)) -> Option<CrowdId> {
+        self.unstand(id);
+        self.line_up(id, (at, blocker))
+    }
+
+    fn line_up(&mut self, id: HeadId, (at, blocker): (usize, Blocker)) -> Option<CrowdId> {
+        let head = self.head_mut(id)?;
         head.stands_at = at;
         head.is_parked = matches!(blocker.cause, Cause::Impossible | Cause::Missing);
-        let (place, weight, crowd_id) = (head.place, head.tolls[at].weight, head.stood());
-        let Some(crowd) = self.crowd_mut(crowd_id) else { return crowd_id };
-        if head.is_parked {
+        let (place, is_parked, toll) = (head.place, head.is_parked, head.stood());
+        let crowd = &mut self.crowds[toll.crowd.0];
+        if is_parked {
             crowd.parked.insert(id);
-            return crowd_id;
+            return Some(toll.crowd);
         }
         crowd.standing.insert(place, id);
-        crowd.ahead = crowd.ahead.saturating_add(weight);
-        if self.first_at(crowd_id) == Some(id) {
-            self.wake_at(crowd_id, blocker.opening, Span::ZERO);
+        crowd.ahead = crowd.ahead.saturating_add(toll.weight);
+        if self.first_at(toll.crowd) == Some(id) {
+            self.wake_at(toll.crowd, blocker.opening, Span::ZERO);
         }
-        crowd_id
+        Some(toll.crowd)
     }
 
     /// Lets all who were set aside in a crowd stand again.
     pub(super) fn unpark(&mut self, id: CrowdId) {
-        let Some(crowd) = self.crowds.get_mut(id.0 as usize).and_then(Option::as_mut) else {
-            return;
-        };
+        let crowd = &mut self.crowds[id.0];
         for id in std::mem::take(&mut crowd.parked) {
-            if let Some(head) = self.heads.get_mut(&id) {
-                head.is_parked = false;
-                crowd.standing.insert(head.place, id);
-                crowd.ahead = crowd.ahead.saturating_add(head.tolls[head.stands_at].weight);
-            }
+            let head = &mut self.heads[id.slot];
+            head.is_parked = false;
+            crowd.standing.insert(head.place, id);
+            crowd.ahead = crowd.ahead.saturating_add(head.stood().weight);
         }
     }
 
     /// Makes a head the senior of all its meters, if none of them has one.
-    pub(super) fn make_senior(&mut self, head: &mut Head) -> bool {
-        let has_senior =
-            |toll: &HeadToll| self.crowd(toll.crowd).is_some_and(|crowd| crowd.senior.is_some());
+    pub(super) fn make_senior(&mut self, id: HeadId) -> bool {
+        let Some(head) = self.heads.get_mut(id.slot) else { return false };
+        let has_senior = |toll: &HeadToll| self.crowds[toll.crowd.0].senior.is_some();
         if head.tolls.iter().any(has_senior) {
             return false;
         }
         for toll in &head.tolls {
-            if let Some(crowd) = self.crowd_mut(toll.crowd) {
-                crowd.senior = Some(head.place);
-            }
+            self.crowds[toll.crowd.0].senior = Some(head.place);
         }
         head.is_senior = true;
         true
@@ -241,29 +282,37 @@ impl Crowds {
 
     /// Who is at a meter, and what they weigh together.
     pub(super) fn company(&self, id: CrowdId) -> (Company, u64) {
-        self.crowd(id).map_or_else(Default::default, |crowd| {
-            let first = crowd.standing.keys().next().copied();
-            (Company { first, senior: crowd.senior }, crowd.ahead)
-        })
+        let crowd = &self.crowds[id.0];
+        let first = crowd.standing.first_key_value().map(|(place, _)| *place);
+        (Company { first, senior: crowd.senior }, crowd.ahead)
     }
 
-    /// The crowds at a limit's meters.
-    pub(super) fn crowds_of(&self, entry: &Entry) -> Vec<CrowdId> {
-        let of_entry =
-            |(meter, id): (&(u64, Box<str>), &CrowdId)| (meter.0 == entry.id).then_some(*id);
-        self.by_meter.iter().filter_map(of_entry).collect()
+    /// The crowds at a limit's meters, kept until each is closed.
+    pub(super) fn hold_all_of(&mut self, entry: &Entry) -> Vec<CrowdId> {
+        let of_entry = self.crowds.iter_mut().filter(|(_, crowd)| crowd.entry.id == entry.id);
+        let held = of_entry.map(|(index, crowd)| {
+            crowd.tolls += 1;
+            CrowdId(index)
+        });
+        held.collect()
     }
 
     /// Serves a crowd again when its meter opens.
     pub(super) fn wake_at(&mut self, id: CrowdId, opening: Opening, slack: Span) {
-        let Some(crowd) = self.crowds.get_mut(id.0 as usize).and_then(Option::as_mut) else {
-            return;
+        let crowd = &mut self.crowds[id.0];
+        let wakes = match opening {
+            Opening::At(at) => Some(at),
+            Opening::OnRelease => None,
         };
-        if let Some(before) = crowd.wakes.take() {
+        crowd.slack = slack;
+        let before = std::mem::replace(&mut crowd.wakes, wakes);
+        if before == wakes {
+            return;
+        }
+        if let Some(before) = before {
             self.due.remove(&(before, Due::Meter(id)));
         }
-        if let Opening::At(at) = opening {
-            (crowd.wakes, crowd.slack) = (Some(at), slack);
+        if let Some(at) = wakes {
             self.due.insert((at, Due::Meter(id)));
         }
     }
@@ -274,10 +323,8 @@ impl Crowds {
             return None;
         }
         let (_, due) = self.due.pop_first()?;
-        if let Due::Meter(id) = due
-            && let Some(crowd) = self.crowd_mut(id)
-        {
-            crowd.wakes = None;
+        if let Due::Meter(id) = due {
+            self.crowds[id.0].wakes = None;
         }
         Some(due)
     }
@@ -287,7 +334,7 @@ impl Crowds {
         let next = self.due.first().copied();
         self.armed = next.map(|(at, _)| at);
         next.map(|(at, due)| match due {
-            Due::Meter(id) => (at, self.crowd(id).map_or(Span::ZERO, |crowd| crowd.slack)),
+            Due::Meter(id) => (at, self.crowds[id.0].slack),
             Due::Deadline(_) => (at, Span::from_secs(1)),
         })
     }
@@ -298,58 +345,33 @@ impl Crowds {
         next.is_some_and(|next| self.armed.is_none_or(|armed| next < armed))
     }
 
-    fn unstand(&mut self, id: HeadId, head: &Head) {
-        let weight = head.tolls[head.stands_at].weight;
-        let Some(crowd) = self.crowd_mut(head.stood()) else { return };
-        crowd.parked.remove(&id);
-        if crowd.standing.remove(&head.place).is_some() {
-            crowd.ahead = crowd.ahead.saturating_sub(weight);
+    fn unstand(&mut self, id: HeadId) {
+        let Some(head) = self.head(id) else { return };
+        let (place, is_parked, toll) = (head.place, head.is_parked, head.stood());
+        let crowd = &mut self.crowds[toll.crowd.0];
+        if is_parked {
+            crowd.parked.remove(&id);
+        } else if crowd.standing.remove(&place).is_some() {
+            crowd.ahead = crowd.ahead.saturating_sub(toll.weight);
         }
     }
 
-    fn crowd_at(&mut self, line: &Line<'_>) -> CrowdId {
-        let (entry, key): (_, Box<str>) = (line.entry.clone(), line.address.key.into());
-        let (crowds, free) = (&mut self.crowds, &mut self.free);
-        let id = *self.by_meter.entry((entry.id, key.clone())).or_insert_with(|| {
-            let crowd = Some(Crowd {
-                entry,
-                key,
-                tolls: 0,
-                standing: BTreeMap::new(),
-                parked: BTreeSet::new(),
-                senior: None,
-                ahead: 0,
-                wakes: None,
-                slack: Span::ZERO,
-            });
-            if let Some(id) = free.pop() {
-                crowds[id.0 as usize] = crowd;
-                return id;
-            }
-            crowds.push(crowd);
-            CrowdId(u32::try_from(crowds.len() - 1).unwrap_or(u32::MAX))
+    /// The crowd at a line's meter, with one more toll there.
+    fn join(&mut self, line: &Line<'_>) -> CrowdId {
+        let id = self.find(line.entry, line.address).unwrap_or_else(|| {
+            let id = CrowdId(self.crowds.insert(Crowd::new(line)));
+            let hash_of = |id: &CrowdId| {
+                let crowd = &self.crowds[id.0];
+                meter_hash(crowd.entry.id, crowd.hash)
+            };
+            self.by_meter.insert_unique(hash_of(&id), id, hash_of);
+            id
         });
-        if let Some(crowd) = self.crowd_mut(id) {
-            crowd.tolls += 1;
-        }
+        self.hold(id);
         id
     }
+}
 
-    /// Forgets a crowd that has gone.
-    fn close(&mut self, id: CrowdId) {
-        let Some(crowd) = self.crowds[id.0 as usize].take() else { return };
-        if let Some(at) = crowd.wakes {
-            self.due.remove(&(at, Due::Meter(id)));
-        }
-        self.by_meter.remove(&(crowd.entry.id, crowd.key));
-        self.free.push(id);
-    }
-
-    fn crowd(&self, id: CrowdId) -> Option<&Crowd> {
-        self.crowds.get(id.0 as usize)?.as_ref()
-    }
-
-    fn crowd_mut(&mut self, id: CrowdId) -> Option<&mut Crowd> {
-        self.crowds.get_mut(id.0 as usize)?.as_mut()
-    }
+fn meter_hash(entry: u64, key: u64) -> u64 {
+    key ^ entry.wrapping_mul(0x9E37_79B9_7F4A_7C15)
 }
