@@ -103,9 +103,9 @@ impl Future for Acquiring<'_> {
         if let Stage::Asking { ask, max_wait } = &self.stage {
             match self.limiter.inner.arrive(ask, Tracking::Always, *max_wait) {
                 Ok(Arrival::Waiting { head, seat }) => self.stage = Stage::Waiting { head, seat },
-                Ok(Arrival::Granted(grant)) => {
+                Ok(Arrival::Granted(pass)) => {
                     self.stage = Stage::Done;
-                    return Poll::Ready(Ok(self.limiter.pass(*grant)));
+                    return Poll::Ready(Ok(pass));
                 }
                 Err(error) => {
                     self.stage = Stage::Done;
@@ -119,8 +119,7 @@ impl Future for Acquiring<'_> {
             Poll::Pending => Poll::Pending,
             Poll::Ready(outcome) => {
                 self.stage = Stage::Done;
-                let passed = outcome.map(|grant| self.limiter.pass(grant));
-                Poll::Ready(passed.inspect_err(report::failed))
+                Poll::Ready(outcome.inspect_err(report::failed))
             }
         }
     }
@@ -130,9 +129,6 @@ impl Drop for Acquiring<'_> {
     fn drop(&mut self) {
         let Stage::Waiting { head, seat } = &self.stage else { return };
         self.limiter.inner.leave(*head);
-        // Granted in the meantime, and never started.
-        if let Some(Ok(grant)) = seat.take() {
-            self.limiter.pass(grant).hand_back();
-        }
+        seat.abandon();
     }
 }

@@ -7,7 +7,7 @@ pub(crate) mod operate;
 mod plain;
 mod settle;
 
-pub(crate) use consume::{Grant, Tracking, refusal};
+pub(crate) use consume::{Tracking, refusal};
 
 use crate::clock::{Clock, SystemClock};
 use crate::limits::Limits;

@@ -1,10 +1,11 @@
 //! A pass: leave to start a call now, and what it paid for that.
 
 use crate::error::{AskError, Error};
-use crate::limiter::{Grant, Inner};
+use crate::limiter::Inner;
 use crate::limits::Entry;
 use crate::locked::{Line, Locked};
 use crate::stand::Stand;
+use smallvec::SmallVec;
 use std::sync::Arc;
 use tollgate_core::rule::slots::HoldId;
 use tollgate_core::{Payment, Span, Standing, Timestamp, UNITS_MAX};
@@ -23,7 +24,7 @@ pub struct Pass {
 #[derive(Debug)]
 struct Paid {
     inner: Arc<Inner>,
-    lines: Vec<PaidLine>,
+    lines: SmallVec<[PaidLine; 1]>,
 }
 
 /// What was paid at one meter.
@@ -72,10 +73,15 @@ pub struct ReceiptLine {
 }
 
 impl Pass {
-    pub(crate) fn new(inner: &Arc<Inner>, grant: Grant) -> Self {
-        let Grant { delay, tightest, standing, paid: lines } = grant;
-        let paid = (!lines.is_empty()).then(|| Box::new(Paid { inner: inner.clone(), lines }));
-        Self { delay, tightest, stand: Stand::Known(standing), paid }
+    /// A pass whose tightest meter stands so.
+    pub(crate) fn new(delay: Span, (tightest, standing): (usize, Standing)) -> Self {
+        Self { delay, tightest, stand: Stand::Known(standing), paid: None }
+    }
+
+    /// The pass with what it may settle, and must let go.
+    pub(crate) fn with(self, inner: &Arc<Inner>, lines: impl Iterator<Item = PaidLine>) -> Self {
+        let paid = Paid { inner: inner.clone(), lines: lines.collect() };
+        Self { paid: Some(Box::new(paid)), ..self }
     }
 
     /// A pass with nothing to settle or hold.

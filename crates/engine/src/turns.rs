@@ -12,9 +12,10 @@ pub(crate) use seat::Seat;
 use crate::ask::Ask;
 use crate::clock::Clock;
 use crate::error::{Error, StoreError};
-use crate::limiter::{Grant, Inner, Tracking, refusal};
+use crate::limiter::{Inner, Tracking, refusal};
 use crate::limits::{Address, Entry};
 use crate::locked::{Asker, Locked};
+use crate::pass::Pass;
 pub(crate) use crowd::HeadId;
 use crowd::{CrowdId, Crowds, Due, Head, Newcomer};
 use parking_lot::{Mutex, MutexGuard};
@@ -31,7 +32,7 @@ const GRAIN: Span = Span::from_millis(1);
 /// What became of a call that came to wait.
 pub(crate) enum Arrival {
     /// It need not.
-    Granted(Box<Grant>),
+    Granted(Pass),
     /// It waits in a seat.
     Waiting { head: HeadId, seat: Arc<Seat> },
 }
@@ -53,7 +54,7 @@ struct Held {
 }
 
 /// What was decided for those who wait, told to them once no lock is held.
-type News = SmallVec<[(Arc<Seat>, Result<Grant, Error>); 4]>;
+type News = SmallVec<[(Arc<Seat>, Result<Pass, Error>); 4]>;
 
 impl Inner {
     /// Grants an ask at once if nobody is before it, or lets it stand in turn.
@@ -82,8 +83,7 @@ impl Inner {
         let place = Place::new(ask.priority, 0, arrival);
         let (at, blocker) = match judge(locked.ways(Asker { place, is_senior: false })) {
             Judgement::Start => {
-                let grant = self.pay(&mut locked, None, tracking);
-                return Ok(Arrival::Granted(Box::new(grant)));
+                return Ok(Arrival::Granted(self.pay(&mut locked, None, tracking)));
             }
             Judgement::Stand { at, blocker } => (at, blocker),
         };
@@ -169,10 +169,10 @@ impl Inner {
         while let Some(id) = crowds.first_at(crowd) {
             let Some(head) = crowds.head(id) else { break };
             match self.try_start(crowds, head) {
-                Ok(grant) => {
+                Ok(pass) => {
                     let Some(head) = crowds.depart(id) else { break };
                     self.after_starting(crowds, &head);
-                    news.push((head.seat, Ok(grant)));
+                    news.push((head.seat, Ok(pass)));
                 }
                 Err(held) if held.at == head.stands_at && !is_impossible(held.blocker) => {
                     crowds.wake_at(crowd, held.blocker.opening, held.slack);
@@ -194,7 +194,7 @@ impl Inner {
     }
 
     /// Pays for a waiting call if all its ways are open, and says where it must stand otherwise.
-    fn try_start(self: &Arc<Self>, crowds: &Crowds, head: &Head) -> Result<Grant, Box<Held>> {
+    fn try_start(self: &Arc<Self>, crowds: &Crowds, head: &Head) -> Result<Pass, Box<Held>> {
         let lines = crowds.lines(head);
         let mut locked = Locked::new(&lines, || self.settings.clock.both());
         let company = |index: usize| crowds.company(head.tolls[index].crowd).0;

@@ -26,16 +26,6 @@ pub(crate) enum Tracking {
     Always,
 }
 
-/// What a granted ask got.
-pub(crate) struct Grant {
-    pub(crate) delay: Span,
-    /// Which line's meter is the tightest.
-    pub(crate) tightest: usize,
-    pub(crate) standing: Standing,
-    /// Empty if nothing is tracked.
-    pub(crate) paid: Vec<PaidLine>,
-}
-
 /// A call's tolls, resolved and with those at one meter added up.
 pub(crate) struct Resolved<'a> {
     pub(crate) tolls: SmallVec<[(Arc<Entry>, Address<'a>, u64); 2]>,
@@ -68,8 +58,7 @@ impl Limiter {
 
     #[cold]
     pub(super) fn consume_slowly(&self, ask: &Ask<'_>) -> Result<Pass, Error> {
-        let outcome = self.inner.consume_all(ask, Tracking::IfNeeded, None);
-        outcome.map(|grant| self.pass(grant)).inspect_err(report::failed)
+        self.inner.consume_all(ask, Tracking::IfNeeded, None).inspect_err(report::failed)
     }
 
     /// Pays all tolls now for a start at the first instant that they allow: the pass says how long
@@ -82,7 +71,7 @@ impl Limiter {
     ) -> Result<Pass, Error> {
         let max_wait = max_wait.into().min(DELAY_MAX);
         let outcome = self.inner.consume_all(&ask.into_ask(), Tracking::Always, Some(max_wait));
-        outcome.map(|grant| self.pass(grant)).inspect_err(report::failed)
+        outcome.inspect_err(report::failed)
     }
 
     /// Says what `consume` would, and pays nothing.
@@ -98,10 +87,6 @@ impl Limiter {
             Judgement::Stand { at, blocker } => Err(refusal(&locked, at, blocker).into()),
         }
     }
-
-    pub(crate) fn pass(&self, grant: Grant) -> Pass {
-        Pass::new(&self.inner, grant)
-    }
 }
 
 const NOTHING: Standing = Standing { limit: 0, per: None, remaining: 0, reset_after: Span::ZERO };
@@ -112,7 +97,7 @@ impl Inner {
         ask: &Ask<'_>,
         tracking: Tracking,
         max_delay: Option<Span>,
-    ) -> Result<Grant, Error> {
+    ) -> Result<Pass, Error> {
         self.with_room(|| self.try_consume_all(ask, tracking, max_delay))
     }
 
@@ -121,7 +106,7 @@ impl Inner {
         ask: &Ask<'_>,
         tracking: Tracking,
         max_delay: Option<Span>,
-    ) -> Result<Grant, Error> {
+    ) -> Result<Pass, Error> {
         let resolved = self.resolve_all(ask)?;
         let lines = resolved.lines();
         let mut locked = Locked::new(&lines, || self.settings.clock.both());
@@ -148,11 +133,11 @@ impl Inner {
 
     /// Takes the tolls of a call whose ways are all open at `start` (`None`: now).
     pub(crate) fn pay(
-        &self,
+        self: &Arc<Self>,
         locked: &mut Locked<'_>,
         start: Option<Timestamp>,
         tracking: Tracking,
-    ) -> Grant {
+    ) -> Pass {
         let now = locked.now.at;
         let start = start.unwrap_or(now);
         let delay = start.since(now);
@@ -160,16 +145,16 @@ impl Inner {
             .any(|index| locked.definition(index).is_some_and(|d| d.has_slots()));
         if tracking == Tracking::IfNeeded && !has_slots && delay.is_zero() && locked.is_plain() {
             locked.pay_plain();
-            let (tightest, standing) = locked.tightest().unwrap_or((0, NOTHING));
-            return Grant { delay, tightest, standing, paid: Vec::new() };
+            return Pass::new(delay, locked.tightest().unwrap_or((0, NOTHING)));
         }
         let holding = Holding { id: self.next_hold(), expires: Timestamp::MAX };
         let payments = locked.pay(start, holding);
-        let keeps = tracking != Tracking::IfNeeded || has_slots;
-        let paid = locked.lines.iter().zip(payments).filter(|_| keeps);
-        let paid = paid.map(|(line, payment)| PaidLine::new(line, payment)).collect();
-        let (tightest, standing) = locked.tightest().unwrap_or((0, NOTHING));
-        Grant { delay, tightest, standing, paid }
+        let pass = Pass::new(delay, locked.tightest().unwrap_or((0, NOTHING)));
+        if tracking == Tracking::IfNeeded && !has_slots {
+            return pass;
+        }
+        let lines = locked.lines.iter().zip(payments);
+        pass.with(self, lines.map(|(line, payment)| PaidLine::new(line, payment)))
     }
 
     /// Checks the tolls, looks up their limits and adds up those at one meter.

@@ -1,7 +1,7 @@
 //! Where one waiting call's answer is put, and who is woken by it.
 
 use crate::error::Error;
-use crate::limiter::Grant;
+use crate::pass::Pass;
 use parking_lot::Mutex;
 use std::task::{Context, Poll, Waker};
 
@@ -15,14 +15,16 @@ enum State {
     #[default]
     Empty,
     Waiting(Waker),
-    Answered(Box<Result<Grant, Error>>),
+    Answered(Result<Pass, Error>),
+    /// Nobody will come for the answer.
+    Abandoned,
 }
 
 impl Seat {
-    pub(crate) fn poll(&self, context: &Context<'_>) -> Poll<Result<Grant, Error>> {
+    pub(crate) fn poll(&self, context: &Context<'_>) -> Poll<Result<Pass, Error>> {
         let mut state = self.state.lock();
         match std::mem::take(&mut *state) {
-            State::Answered(answer) => Poll::Ready(*answer),
+            State::Answered(answer) => Poll::Ready(answer),
             State::Waiting(waker) if waker.will_wake(context.waker()) => {
                 *state = State::Waiting(waker);
                 Poll::Pending
@@ -34,18 +36,51 @@ impl Seat {
         }
     }
 
-    pub(super) fn give(&self, answer: Result<Grant, Error>) {
-        let before = std::mem::replace(&mut *self.state.lock(), State::Answered(Box::new(answer)));
+    /// The caller holds no lock: a call that is not there any more hands its pass back.
+    pub(super) fn give(&self, answer: Result<Pass, Error>) {
+        let mut state = self.state.lock();
+        if let State::Abandoned = *state {
+            drop(state);
+            return hand_back(answer);
+        }
+        let before = std::mem::replace(&mut *state, State::Answered(answer));
+        drop(state);
         if let State::Waiting(waker) = before {
             waker.wake();
         }
     }
 
-    /// Takes an answer that no one came for.
-    pub(crate) fn take(&self) -> Option<Result<Grant, Error>> {
-        match std::mem::take(&mut *self.state.lock()) {
-            State::Answered(answer) => Some(*answer),
-            _ => None,
+    /// The call is gone. What was paid for it, now or later, is handed back.
+    pub(crate) fn abandon(&self) {
+        let before = std::mem::replace(&mut *self.state.lock(), State::Abandoned);
+        if let State::Answered(answer) = before {
+            hand_back(answer);
         }
+    }
+}
+
+fn hand_back(answer: Result<Pass, Error>) {
+    if let Ok(mut pass) = answer {
+        pass.hand_back();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Limiter, global};
+    use tollgate_core::{Limit, Span};
+
+    /// Decided for, gone, told: in that order a pass has no taker.
+    #[test]
+    fn an_answer_that_comes_too_late_is_handed_back() {
+        let limiter = Limiter::default();
+        limiter.define("api", Limit::per_hour(1)).unwrap();
+        let answer = limiter.consume_delayed(global("api"), Span::ZERO);
+        let seat = Seat::default();
+        seat.abandon();
+        assert!(limiter.consume(global("api")).is_err());
+        seat.give(answer);
+        let _ = limiter.consume(global("api")).unwrap();
     }
 }
