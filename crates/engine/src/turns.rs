@@ -10,7 +10,6 @@ mod timer;
 pub(crate) use seat::Seat;
 
 use crate::ask::Ask;
-use crate::clock::Clock;
 use crate::error::{Error, StoreError};
 use crate::limiter::{Inner, Tracking, refusal};
 use crate::limits::{Address, Entry};
@@ -136,8 +135,9 @@ impl Inner {
         self.rearm(crowds);
     }
 
-    /// Serves every meter whose time has come, and refuses those who waited too long.
-    fn run_due(self: &Arc<Self>) {
+    /// Serves every meter whose time has come, and refuses those who waited too long. Says when to
+    /// look again.
+    fn run_due(self: &Arc<Self>) -> Option<Timestamp> {
         let mut crowds = self.turns.crowds.lock();
         let mut news = News::new();
         let now = self.settings.clock.now();
@@ -147,20 +147,15 @@ impl Inner {
                 Due::Deadline(head) => self.give_up(&mut crowds, head, &mut news),
             }
         }
+        // What comes due sooner from here on rings.
+        let next = crowds.arm();
         drop(crowds);
         tell(news);
-    }
-
-    /// When the timer must look again, having looked just now.
-    fn arm(&self) -> (Arc<dyn Clock>, Option<Timestamp>) {
-        let clock = self.settings.clock.clone();
-        let next = self.turns.crowds.lock().arm();
-        let now = clock.now();
-        let wake = |(at, slack): (Timestamp, Span)| {
+        let now = self.settings.clock.now();
+        next.map(|(at, slack)| {
             // What came due meanwhile is not put off.
             if at <= now { at } else { at.max(now.plus(GRAIN).min(at.plus(slack))) }
-        };
-        (clock, next.map(wake))
+        })
     }
 
     /// Starts those at a meter who can, in order, up to the first who must wait here.

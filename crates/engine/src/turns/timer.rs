@@ -42,8 +42,8 @@ impl Drop for Timer {
 
 fn run(bell: &Arc<Bell>, inner: &Weak<Inner>) {
     while let Some(alive) = inner.upgrade() {
-        alive.run_due();
-        let (clock, deadline) = alive.arm();
+        let deadline = alive.run_due();
+        let clock = alive.settings.clock.clone();
         drop(alive);
         clock.wait(bell, deadline);
     }
