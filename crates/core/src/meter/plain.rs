@@ -29,6 +29,7 @@ pub struct Plain {
 
 impl Definition {
     /// The rule of plain meters, if this limit's meters can be plain.
+    #[inline]
     pub fn plain(&self) -> Option<PlainRule<'_>> {
         match self.rules() {
             [Rule::Bucket(rule)] => Some(PlainRule::Bucket(rule)),

@@ -37,6 +37,14 @@ impl Limiter {
     /// a call of the same or a higher priority that waits.
     #[inline]
     pub fn consume<'a>(&self, ask: impl Asking<'a>) -> Result<Pass, Error> {
+        match ask.single().and_then(|toll| self.inner.decide_lent(toll)) {
+            Some((stand, Ok(()))) => Ok(Pass::free(stand)),
+            _ => self.consume_kept(ask),
+        }
+    }
+
+    #[inline(never)]
+    fn consume_kept<'a>(&self, ask: impl Asking<'a>) -> Result<Pass, Error> {
         let decided = ask.single().and_then(|toll| Some((*toll, self.inner.decide(toll)?)));
         match decided {
             Some((_, (stand, Ok(())))) => Ok(Pass::free(stand)),
@@ -49,10 +57,19 @@ impl Limiter {
     /// trace: for those who count nanoseconds.
     #[inline]
     pub fn try_consume(&self, toll: Toll<'_>) -> Result<Pass, TryError> {
-        match Asking::single(&toll).and_then(|toll| self.inner.decide(toll)) {
+        match Asking::single(&toll).and_then(|toll| self.inner.decide_lent(toll)) {
             Some((stand, Ok(()))) => Ok(Pass::free(stand)),
             Some((_, Err(wait))) => Err(TryError::Refused { retry_after: Some(wait) }),
-            None => self.consume_slowly(&toll.into()).map_err(TryError::from),
+            None => self.try_consume_kept(&toll),
+        }
+    }
+
+    #[inline(never)]
+    fn try_consume_kept(&self, toll: &Toll<'_>) -> Result<Pass, TryError> {
+        match Asking::single(toll).and_then(|toll| self.inner.decide(toll)) {
+            Some((stand, Ok(()))) => Ok(Pass::free(stand)),
+            Some((_, Err(wait))) => Err(TryError::Refused { retry_after: Some(wait) }),
+            None => self.consume_slowly(&(*toll).into()).map_err(TryError::from),
         }
     }
 

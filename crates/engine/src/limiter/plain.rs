@@ -10,6 +10,17 @@ use tollgate_core::name::NAME_BYTES_MAX;
 use tollgate_core::{Now, Timestamp};
 
 impl Inner {
+    /// One toll at a global meter whose word is lent, decided without a lock; `None` otherwise.
+    #[inline]
+    pub(super) fn decide_lent(&self, toll: &Toll<'_>) -> Option<Decided> {
+        match (toll.limit, toll.partition) {
+            (Named::Ref(limit), None) => {
+                limit.entry.direct.admit(toll.weight, || self.settings.clock.now())
+            }
+            _ => None,
+        }
+    }
+
     /// The common case: one toll at a plain meter, decided in place; `None` otherwise.
     #[inline]
     pub(super) fn decide(&self, toll: &Toll<'_>) -> Option<Decided> {
@@ -23,8 +34,7 @@ impl Inner {
 
     #[inline]
     fn decide_at(&self, entry: &Entry, toll: &Toll<'_>) -> Option<Decided> {
-        let now = || self.settings.clock.now();
-        let lent = || entry.direct.admit(toll.weight, now);
+        let lent = || entry.direct.admit(toll.weight, || self.settings.clock.now());
         match toll.partition {
             None => lent().or_else(|| self.decide_locked(entry, toll)),
             // Only a name that is too short or too long never finds its meter below.
@@ -46,7 +56,8 @@ impl Inner {
     }
 
     /// Decides at one plain meter of a locked shard; where it is, if that is known.
-    #[inline]
+    // Inlined by force: as calls its parts take a quarter longer.
+    #[inline(always)]
     pub(super) fn decide_in(
         &self,
         shard: &mut Shard,
@@ -54,16 +65,16 @@ impl Inner {
         weight: u64,
         now: Timestamp,
     ) -> Option<Decided> {
-        let capacity = shard.definition(address.key)?.capacity();
-        if weight == 0 || weight > capacity {
-            return None;
-        }
         let spot = match spot {
             Some(spot) => spot,
-            None => self.find_or_insert(shard, address, now)?,
+            None => self.make(shard, (address, weight), now)?,
         };
+        let definition = shard.definition(address.key)?;
+        if weight == 0 || weight > definition.capacity() {
+            return None;
+        }
+        let rule = definition.plain()?;
         let Kept::Plain(mut plain) = shard.kept(spot) else { return None };
-        let rule = shard.definition(address.key)?.plain()?;
         let decided = rule.admit(&mut plain, weight, now).map_err(|opens| opens.since(now));
         let stand = stand(rule, plain, now);
         if decided.is_ok() {
@@ -72,19 +83,20 @@ impl Inner {
         Some((stand, decided))
     }
 
-    /// Finds a meter, or makes one for a key that is in order, if its limit's meters are plain and
-    /// there is room.
+    /// Makes a meter for a key that is in order, if its limit's meters are plain and there is room.
     #[cold]
-    fn find_or_insert(
+    fn make(
         &self,
         shard: &mut Shard,
-        address: Address<'_>,
+        (address, weight): (Address<'_>, u64),
         now: Timestamp,
     ) -> Option<Spot> {
         if let Some(spot) = shard.find(address.hash, address.key) {
             return Some(spot);
         }
-        shard.definition(address.key)?.plain()?;
+        let definition = shard.definition(address.key)?;
+        let can_pass = (1..=definition.capacity()).contains(&weight);
+        definition.plain().filter(|_| can_pass)?;
         let has_room = self.limits.meters() < self.settings.meters_max;
         if !has_room || address.key.len() > NAME_BYTES_MAX {
             return None;
