@@ -5,7 +5,7 @@
 //! other business with the meter takes the word back under the meter's lock first, and the next
 //! plain decision under the lock lends it again.
 
-use crate::stand::{Decided, Stand};
+use crate::stand::Stand;
 use std::sync::atomic::{AtomicU64, Ordering};
 use tollgate_core::meter::plain::{Plain, PlainRule};
 use tollgate_core::{Definition, Span, Timestamp};
@@ -39,10 +39,16 @@ impl Direct {
         Self { full_at: Apart(AtomicU64::new(TAKEN)), terms: Terms::default() }
     }
 
-    /// Decides on the word, as [`tollgate_core::rule::bucket::BucketRule::admit`] does; `None` if
-    /// it is not lent or the weight is out of order.
+    /// Decides on the word, as [`tollgate_core::rule::bucket::BucketRule::admit`] does, and makes of
+    /// it what `then` does; `None` if it is not lent or the weight is out of order.
+    // A decision that is returned goes through memory first, and that takes a fifth of the time.
     #[inline]
-    pub(crate) fn admit(&self, weight: u64, now: impl Fn() -> Timestamp) -> Option<Decided> {
+    pub(crate) fn admit<T>(
+        &self,
+        weight: u64,
+        now: impl Fn() -> Timestamp,
+        then: impl FnOnce(Stand, Result<(), Span>) -> T,
+    ) -> Option<T> {
         let Self { full_at: Apart(word), terms } = self;
         // An earlier reading is safe: less has flowed in by then.
         let now = now().as_nanos();
@@ -66,7 +72,7 @@ impl Direct {
                 if again == full_at {
                     let refilling = full_at.saturating_sub(now);
                     let stand = Stand::Refilling { limit, burst, step, refilling };
-                    return Some((stand, Err(Span::from_nanos(opens - now))));
+                    return Some(then(stand, Err(Span::from_nanos(opens - now))));
                 }
                 full_at = again;
                 continue;
@@ -76,7 +82,7 @@ impl Direct {
             match word.compare_exchange_weak(full_at, next, Ordering::AcqRel, Ordering::Acquire) {
                 Ok(_) => {
                     let refilling = next - now;
-                    return Some((Stand::Refilling { limit, burst, step, refilling }, Ok(())));
+                    return Some(then(Stand::Refilling { limit, burst, step, refilling }, Ok(())));
                 }
                 Err(changed) => full_at = changed,
             }
@@ -107,6 +113,10 @@ mod tests {
     use std::sync::Arc;
     use tollgate_core::{Limit, Now};
 
+    fn decided(stand: Stand, decided: Result<(), Span>) -> (Stand, Result<(), Span>) {
+        (stand, decided)
+    }
+
     /// The lent word decides as the rule itself does, ask by ask.
     #[test]
     fn decides_as_the_rule_does() {
@@ -120,13 +130,13 @@ mod tests {
             now += turn * 7_919 % 900_000;
             let at = Timestamp::from_nanos(now);
             let weight = turn % 3 + 1;
-            let (stand, decided) = direct.admit(weight, || at).unwrap();
+            let (stand, decided) = direct.admit(weight, || at, decided).unwrap();
             let expected = rule.admit(&mut plain, weight, at).map_err(|opens| opens.since(at));
             assert_eq!(decided, expected);
             assert_eq!(stand.standing(), rule.standing(plain, at));
         }
         assert_eq!(direct.take(), Some(plain));
-        assert!(direct.admit(1, || Timestamp::from_nanos(now)).is_none());
+        assert!(direct.admit(1, || Timestamp::from_nanos(now), decided).is_none());
     }
 
     /// Threads that race for the word never get more than the burst.
@@ -139,7 +149,7 @@ mod tests {
         let threads = (0..4).map(|_| {
             let direct = direct.clone();
             std::thread::spawn(move || {
-                let admit = || matches!(direct.admit(1, || now.at), Some((_, Ok(()))));
+                let admit = || matches!(direct.admit(1, || now.at, decided), Some((_, Ok(()))));
                 (0..1_000).filter(|_| admit()).count()
             })
         });

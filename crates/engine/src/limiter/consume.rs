@@ -37,10 +37,10 @@ impl Limiter {
     /// a call of the same or a higher priority that waits.
     #[inline]
     pub fn consume<'a>(&self, ask: impl Asking<'a>) -> Result<Pass, Error> {
-        match ask.single().and_then(|toll| self.inner.decide_lent(toll)) {
-            Some((stand, Ok(()))) => Ok(Pass::free(stand)),
-            _ => self.consume_kept(ask),
-        }
+        let lent = ask.single().and_then(|toll| {
+            self.inner.decide_lent(toll, |stand, decided| decided.map(|()| Pass::free(stand)).ok())
+        });
+        lent.flatten().map_or_else(|| self.consume_kept(ask), Ok)
     }
 
     #[inline(never)]
@@ -57,11 +57,13 @@ impl Limiter {
     /// trace: for those who count nanoseconds.
     #[inline]
     pub fn try_consume(&self, toll: Toll<'_>) -> Result<Pass, TryError> {
-        match Asking::single(&toll).and_then(|toll| self.inner.decide_lent(toll)) {
-            Some((stand, Ok(()))) => Ok(Pass::free(stand)),
-            Some((_, Err(wait))) => Err(TryError::Refused { retry_after: Some(wait) }),
-            None => self.try_consume_kept(&toll),
-        }
+        let lent = Asking::single(&toll).and_then(|toll| {
+            self.inner.decide_lent(toll, |stand, decided| match decided {
+                Ok(()) => Ok(Pass::free(stand)),
+                Err(wait) => Err(TryError::Refused { retry_after: Some(wait) }),
+            })
+        });
+        lent.unwrap_or_else(|| self.try_consume_kept(&toll))
     }
 
     #[inline(never)]

@@ -7,15 +7,19 @@ use crate::stand::{Decided, Stand};
 use crate::table::{Kept, Shard, Spot};
 use tollgate_core::meter::plain::{Plain, PlainRule};
 use tollgate_core::name::NAME_BYTES_MAX;
-use tollgate_core::{Now, Timestamp};
+use tollgate_core::{Now, Span, Timestamp};
 
 impl Inner {
     /// One toll at a global meter whose word is lent, decided without a lock; `None` otherwise.
     #[inline]
-    pub(super) fn decide_lent(&self, toll: &Toll<'_>) -> Option<Decided> {
+    pub(super) fn decide_lent<T>(
+        &self,
+        toll: &Toll<'_>,
+        then: impl FnOnce(Stand, Result<(), Span>) -> T,
+    ) -> Option<T> {
         match (toll.limit, toll.partition) {
             (Named::Ref(limit), None) => {
-                limit.entry.direct.admit(toll.weight, || self.settings.clock.now())
+                limit.entry.direct.admit(toll.weight, || self.settings.clock.now(), then)
             }
             _ => None,
         }
@@ -34,7 +38,8 @@ impl Inner {
 
     #[inline]
     fn decide_at(&self, entry: &Entry, toll: &Toll<'_>) -> Option<Decided> {
-        let lent = || entry.direct.admit(toll.weight, || self.settings.clock.now());
+        let now = || self.settings.clock.now();
+        let lent = || entry.direct.admit(toll.weight, now, |stand, decided| (stand, decided));
         match toll.partition {
             None => lent().or_else(|| self.decide_locked(entry, toll)),
             // Only a name that is too short or too long never finds its meter below.
