@@ -36,6 +36,8 @@ pub(crate) struct Locked<'a> {
     guards: SmallVec<[MutexGuard<'a, Shard>; 2]>,
     /// Which guard covers which line.
     covers: SmallVec<[usize; 2]>,
+    /// Where each line's meter is; looked up again whenever meters come or go.
+    spots: SmallVec<[Option<Spot>; 2]>,
     pub(crate) now: Now,
 }
 
@@ -57,7 +59,18 @@ impl<'a> Locked<'a> {
             covers[index] = guards.len() - 1;
         }
         let now = now();
-        Self { lines, guards, covers, now }
+        let mut locked = Self { lines, guards, covers, spots: SmallVec::new(), now };
+        locked.look_up();
+        locked
+    }
+
+    fn look_up(&mut self) {
+        let each = self.lines.iter().zip(&self.covers);
+        let spots = each.map(|(line, guard)| {
+            let Address { key, hash } = line.address;
+            self.guards[*guard].find(hash, key)
+        });
+        self.spots = spots.collect();
     }
 
     /// Refuses at the door what can never pass.
@@ -78,23 +91,26 @@ impl<'a> Locked<'a> {
 
     /// How many of the meters do not exist yet.
     pub(crate) fn missing_meters(&self) -> usize {
-        (0..self.lines.len()).filter(|index| self.spot(*index).is_none()).count()
+        self.spots.iter().filter(|spot| spot.is_none()).count()
     }
 
     /// Makes the meters that do not exist yet.
     pub(crate) fn make_meters(&mut self) {
         for (index, line) in self.lines.iter().enumerate() {
-            if self.spot(index).is_none() {
+            if self.spots[index].is_none() {
                 let Address { hash, key } = line.address;
                 self.guards[self.covers[index]].insert(hash, key, self.now);
             }
         }
+        self.look_up();
     }
 
     /// Clears a segment of each locked shard of meters as good as new. Says how many there were.
     pub(crate) fn purge(&mut self) -> usize {
         let now = self.now;
-        self.guards.iter_mut().map(|guard| guard.purge_next(now)).sum()
+        let purged = self.guards.iter_mut().map(|guard| guard.purge_next(now)).sum();
+        self.look_up();
+        purged
     }
 
     /// What is in a newcomer's way at each meter.
@@ -240,11 +256,13 @@ impl<'a> Locked<'a> {
         index: usize,
         change: impl FnOnce(&mut Whole, &Definition) -> T,
     ) -> Option<T> {
-        let Address { key, hash } = self.lines[index].address;
+        let key = self.lines[index].address.key;
+        let definition = self.definition(index)?.clone();
+        if self.spots[index].is_none() {
+            self.make_meters();
+        }
         let guard = &mut self.guards[self.covers[index]];
-        let definition = guard.definition(key)?.clone();
-        let spot = guard.find(hash, key).unwrap_or_else(|| guard.insert(hash, key, self.now));
-        Some(change(guard.whole(spot, key, self.now)?, &definition))
+        Some(change(guard.whole(self.spots[index]?, key, self.now)?, &definition))
     }
 
     /// Who waits at a line's meter.
@@ -302,7 +320,6 @@ impl<'a> Locked<'a> {
     }
 
     fn spot(&self, index: usize) -> Option<Spot> {
-        let Address { key, hash } = self.lines[index].address;
-        self.guard(index).find(hash, key)
+        self.spots[index]
     }
 }
