@@ -120,14 +120,13 @@ impl Meter {
             return Some(Blocker { cause, rule: 0, opening });
         }
         let mut last = self.last_blocker(definition, weight, now)?;
-        if self.ledgers.iter().any(Ledger::has_promises) {
-            // What passes ahead of a promise may not pass behind it: where one rule opens, another
-            // may have closed, and each such step leaves a promise behind.
-            while let Opening::At(opens) = last.opening
-                && let Some(next) = self.last_blocker(definition, weight, now.moved_to(opens))
-            {
-                last = next;
-            }
+        // What passes ahead of a promise may not pass behind it: where one rule opens, another may
+        // have closed, and each such step leaves a promise behind.
+        for _ in 0..self.ledgers.iter().map(Ledger::promised).sum() {
+            let Opening::At(opens) = last.opening else { break };
+            let next = self.last_blocker(definition, weight, now.moved_to(opens));
+            let Some(next) = next else { break };
+            last = next;
         }
         Some(last)
     }

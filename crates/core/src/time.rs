@@ -56,9 +56,9 @@ impl Now {
         Self { at, wall: at }
     }
 
-    /// The same present, seen when limit time will be `at`: the wall clock goes on as long.
+    /// The same present, seen when limit time is `at`, before or after: the wall clock goes as far.
     pub fn moved_to(self, at: Timestamp) -> Self {
-        Self { at, wall: self.wall.plus(at.since(self.at)) }
+        Self { at, wall: self.wall.plus(at.since(self.at)).minus(self.at.since(at)) }
     }
 }
 

@@ -12,6 +12,9 @@ use tollgate_core::{
     Blocker, Cause, Definition, Now, Opening, Payment, Place, Rule, Span, Standing, Timestamp,
 };
 
+/// Most times the openings of several meters are compared: each time leaves a promise behind, and
+/// eight meters with eight rules keep no more.
+const OPENINGS_MAX: usize = 8 * 8 * 1024;
 /// How often a call that waits for a calendar looks whether the wall clock was set.
 const CALENDAR_LOOK: Span = Span::from_minutes(1);
 
@@ -142,17 +145,17 @@ impl<'a> Locked<'a> {
     }
 
     /// The first instant at which every meter admits, for a call that pays now and starts then.
-    /// Where one opens another may have to keep a promise, so it is looked at again from there; each
-    /// round leaves a promise behind.
+    /// Where one opens another may have to keep a promise, so it is looked at again from there.
     pub(crate) fn opens(&self) -> Opening {
         let mut from = self.now;
-        loop {
+        for _ in 0..OPENINGS_MAX {
             let each = (0..self.lines.len()).map(|index| self.opening(index, from));
             match each.fold(Opening::At(from.at), Opening::max) {
                 Opening::At(at) if at > from.at => from = self.now.moved_to(at),
                 opening => return opening,
             }
         }
+        Opening::OnRelease
     }
 
     fn opening(&self, index: usize, from: Now) -> Opening {

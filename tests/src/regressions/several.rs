@@ -102,9 +102,30 @@ async fn a_reservation_is_kept_at_every_limit_and_holds_nobody_else() {
     assert_eq!(world.left("fast").await, 7);
     let refusal = world.refusal(global("fast").weight(8)).await;
     assert_eq!(refusal.retry_after, Some(Span::from_millis(300)));
-    assert_eq!(world.pay(global("fast").weight(7)).await, 0);
+    // Three are left, and the next unit waits for four that are promised.
+    assert_eq!(world.pay(global("fast").weight(7)).await, -1);
     world.advance(Span::from_millis(100)).await;
     assert_eq!(world.left("fast").await, 0);
+}
+
+/// A start that was handed back holds nobody, whatever the rule.
+#[tokio::test]
+async fn a_reservation_that_is_cancelled_leaves_no_trace() {
+    let windows = [
+        Limit::sliding_window(5, seconds(60)),
+        Limit::fixed_window(5, seconds(60)),
+        Limit::per_minute(5),
+    ];
+    for limit in windows {
+        let world = World::of("api", limit).await;
+        world.pay(global("api").weight(3)).await;
+        let pass = world.gate.consume_delayed(global("api").weight(5), seconds(90)).await.unwrap();
+        assert!(pass.delay() > seconds(30));
+        world.refusal(global("api").weight(3)).await;
+        pass.cancel().await;
+        assert_eq!(world.left("api").await, 2);
+        assert_eq!(world.pay(global("api").weight(2)).await, 0);
+    }
 }
 
 #[tokio::test]

@@ -12,16 +12,15 @@ const LOWS_MAX: usize = 32;
 #[derive(Debug, Clone)]
 pub(super) struct Ledger {
     pub(super) state: RuleState,
-    /// Weights of reserved calls that start later than this rule alone would make them, and of those
-    /// that start behind them: paid then, and whatever passes before leaves them enough.
-    /// Ascending by time.
+    /// Weights of reserved calls, but for those that a bucket owes: paid when they start, and whatever
+    /// passes before leaves them enough. Ascending by time.
     promises: VecDeque<Promise>,
     lows: Lows,
 }
 
 #[derive(Debug, Clone, Copy)]
 struct Promise {
-    starts: Now,
+    starts: Timestamp,
     weight: u64,
 }
 
@@ -47,15 +46,15 @@ impl Ledger {
             // what is paid to come back. So one that is in the way from here is so until it starts.
             let opening = rule.opens(&state, weight, from).max(Opening::At(from.at));
             let in_the_way = match opening {
-                Opening::At(at) if at < next.starts.at => {
+                Opening::At(at) if at < next.starts => {
                     self.first_broken(rule, &state, (weight, from.moved_to(at)), passed)
                 }
                 _ => Some(passed),
             };
             let Some(in_the_way) = in_the_way else { return opening };
             for promise in self.promises.range(passed..=in_the_way) {
-                rule.pay(&mut state, promise.weight, promise.starts);
-                from = if promise.starts.at > from.at { promise.starts } else { from };
+                rule.pay(&mut state, promise.weight, now.moved_to(promise.starts));
+                from = now.moved_to(promise.starts.max(from.at));
             }
             passed = in_the_way + 1;
         }
@@ -75,9 +74,10 @@ impl Ledger {
         let (mut without, mut with) = (state.clone(), state.clone());
         rule.pay(&mut with, weight, at);
         let is_broken = |promise: &Promise| {
+            let starts = at.moved_to(promise.starts);
             let [anyway, missing] = [&mut without, &mut with].map(|state| {
-                rule.pay(state, promise.weight, promise.starts);
-                rule.missing(state, promise.starts)
+                rule.pay(state, promise.weight, starts);
+                rule.missing(state, starts)
             });
             missing > anyway.max(rule.capacity())
         };
@@ -89,17 +89,19 @@ impl Ledger {
         self.fold(rule, now);
         let is_promise = starts.at > now.at && self.is_ahead(rule, weight, (now, starts.at));
         if is_promise {
-            self.promise(weight, starts);
+            self.promise(weight, starts.at);
         } else {
             self.take(rule, weight, starts);
         }
         is_promise
     }
 
-    /// Whether the start is later than this rule would make it, or behind one that is: what is
-    /// promised first is paid first.
+    /// Whether what is paid now for a later start has to be remembered apart. A bucket can owe it, if
+    /// the start is no later than the bucket makes it and behind no promise: what is promised first
+    /// is paid first. Windows know only what has started.
     fn is_ahead(&self, rule: &Rule, weight: u64, (now, starts): (Now, Timestamp)) -> bool {
-        self.promises.front().is_some_and(|first| first.starts.at <= starts)
+        !matches!(rule, Rule::Bucket(_))
+            || self.promises.front().is_some_and(|first| first.starts <= starts)
             || self.opens(rule, weight, now) < Opening::At(starts)
     }
 
@@ -128,7 +130,7 @@ impl Ledger {
 
     /// Takes back up to `units` of a promise that has not started. Says whether there was one.
     pub(super) fn withdraw(&mut self, units: u64, starts: Timestamp) -> bool {
-        let place = self.promises.iter().position(|promise| promise.starts.at == starts);
+        let place = self.promises.iter().position(|promise| promise.starts == starts);
         let Some(place) = place else { return false };
         let promise = &mut self.promises[place];
         promise.weight = promise.weight.saturating_sub(units);
@@ -138,7 +140,7 @@ impl Ledger {
         true
     }
 
-    /// The most that passes now; negative under debt.
+    /// The most that passes now; negative by the debt and the promises that the next unit waits for.
     pub(super) fn remaining(&self, rule: &Rule, now: Now) -> i64 {
         if self.promises.is_empty() {
             return left(rule, &self.state, now);
@@ -155,7 +157,13 @@ impl Ledger {
                 fails = weight;
             }
         }
-        free.min(i64::try_from(passes).unwrap_or(i64::MAX))
+        if passes > 0 {
+            return i64::try_from(passes).unwrap_or(i64::MAX);
+        }
+        let opens = seen.opens(rule, 1, now);
+        let before = seen.promises.iter().take_while(|p| Opening::At(p.starts) <= opens);
+        let promised = before.fold(0, |sum: u64, promise| sum.saturating_add(promise.weight));
+        free.saturating_sub_unsigned(promised).min(0)
     }
 
     pub(super) fn fresh_at(&self, rule: &Rule, now: Now) -> Opening {
@@ -164,7 +172,7 @@ impl Ledger {
         }
         let mut state = self.state.clone();
         for promise in &self.promises {
-            rule.pay(&mut state, promise.weight, promise.starts);
+            rule.pay(&mut state, promise.weight, now.moved_to(promise.starts));
         }
         rule.fresh_at(&state, now)
     }
@@ -175,23 +183,24 @@ impl Ledger {
 
     /// Pays the promises whose time has come.
     pub(super) fn fold(&mut self, rule: &Rule, now: Now) {
-        while let Some(&promise) = self.promises.front().filter(|p| p.starts.at <= now.at) {
-            self.take(rule, promise.weight, promise.starts);
+        while let Some(&promise) = self.promises.front().filter(|p| p.starts <= now.at) {
+            self.take(rule, promise.weight, now.moved_to(promise.starts));
             self.promises.pop_front();
         }
     }
 
-    pub(super) fn has_promises(&self) -> bool {
-        !self.promises.is_empty()
+    /// How many starts are promised.
+    pub(super) fn promised(&self) -> usize {
+        self.promises.len()
     }
 
     pub(super) fn is_full_of_promises(&self) -> bool {
         self.promises.len() >= PROMISES_MAX
     }
 
-    fn promise(&mut self, weight: u64, starts: Now) {
-        let place = self.promises.partition_point(|promise| promise.starts.at < starts.at);
-        if let Some(same) = self.promises.get_mut(place).filter(|p| p.starts.at == starts.at) {
+    fn promise(&mut self, weight: u64, starts: Timestamp) {
+        let place = self.promises.partition_point(|promise| promise.starts < starts);
+        if let Some(same) = self.promises.get_mut(place).filter(|p| p.starts == starts) {
             same.weight = same.weight.saturating_add(weight);
             return;
         }

@@ -96,7 +96,7 @@ impl Meter {
     /// The two words of a meter from which no receipt is out, if they say all about it.
     pub fn to_plain(&self, definition: &Definition) -> Option<Plain> {
         let [ledger] = &*self.ledgers else { return None };
-        let is_plain = self.closed.is_none() && !ledger.has_promises();
+        let is_plain = self.closed.is_none() && ledger.promised() == 0;
         match (&ledger.state, definition.plain().filter(|_| is_plain)?) {
             (RuleState::Bucket(bucket), PlainRule::Bucket(_)) => {
                 Some(Plain { instant: bucket.full_at, count: bucket.fraction })

@@ -29,8 +29,6 @@ pub struct Sliding {
     // Invariant: dates ascend, weights are above zero, and `total` is their sum.
     entries: VecDeque<Entry>,
     total: u64,
-    /// The latest start that was paid: later than now if it was reserved.
-    latest: Timestamp,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -67,8 +65,7 @@ impl SlidingRule {
 
     fn opening(&self, state: &Sliding, weight: u64, now: Timestamp) -> Timestamp {
         let mut total = state.total;
-        // First come, first served: nothing starts before what was reserved already.
-        let mut opens = state.latest.max(now);
+        let mut opens = now;
         for entry in &state.entries {
             let leaves = entry.at.plus(self.length);
             if leaves > now && total.saturating_add(weight) <= self.limit {
@@ -84,7 +81,6 @@ impl SlidingRule {
     pub fn pay(&self, state: &mut Sliding, weight: u64, at: Now) {
         self.forget(state, at.at);
         let date = self.date(at.at);
-        state.latest = state.latest.max(at.at);
         // A debt beyond counting stays there: the total is the sum of the entries.
         let weight = weight.min(u64::MAX - state.total);
         state.total += weight;
@@ -96,24 +92,16 @@ impl SlidingRule {
         self.merge(state);
     }
 
-    /// Units missing from full; all of them, and a window's worth for each window ahead, as long as
-    /// a start is reserved, for nothing passes before it.
+    /// Units missing from full.
     pub fn missing(&self, state: &Sliding, now: Now) -> u64 {
         let gone = state.entries.iter().take_while(|entry| entry.at.plus(self.length) <= now.at);
-        let left = state.total - gone.map(|entry| entry.weight).sum::<u64>();
-        let ahead = state.latest.since(now.at);
-        if ahead.is_zero() {
-            return left;
-        }
-        let windows = ahead.as_nanos() / self.length.as_nanos() + 1;
-        left.max(windows.saturating_mul(self.limit))
+        state.total - gone.map(|entry| entry.weight).sum::<u64>()
     }
 
-    /// When the last admission leaves the window; not before the last start that was reserved, even
-    /// if it was taken back, for paying it forgot what leaves before.
+    /// When the last admission leaves the window.
     pub fn fresh_at(&self, state: &Sliding, _now: Now) -> Opening {
         let last = state.entries.back().map(|entry| entry.at.plus(self.length));
-        Opening::At(last.unwrap_or_default().max(state.latest))
+        Opening::At(last.unwrap_or_default())
     }
 
     /// Gives back `units` that were paid at `started`, if they are still remembered.
@@ -205,18 +193,6 @@ mod tests {
         rule.pay(&mut state, 1, at(0));
         rule.pay(&mut state, 1, at(9));
         assert_eq!(opens(&rule, &state, 1, 9), 10);
-    }
-
-    #[test]
-    fn a_reserved_start_that_is_taken_back_leaves_the_window_spent() {
-        let rule = SlidingRule::new(5, Span::from_nanos(1_000), Span::ZERO).unwrap();
-        let mut state = Sliding::default();
-        rule.pay(&mut state, 5, at(0));
-        rule.pay(&mut state, 5, at(1_000));
-        rule.refund(&mut state, 5, Timestamp::from_nanos(1_000));
-        assert_eq!(rule.missing(&state, at(10)), 5);
-        assert_eq!(opens(&rule, &state, 1, 10), 1_000);
-        assert_eq!(rule.fresh_at(&state, at(10)), Opening::At(Timestamp::from_nanos(1_000)));
     }
 
     #[test]
