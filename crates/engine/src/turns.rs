@@ -91,12 +91,10 @@ impl Inner {
         self.check_worth_waiting(&crowds, &locked, (at, blocker), deadline)?;
         let blocker = locked.looked_at_again(blocker);
         let new = Newcomer { arrival, place, tracking, deadline };
-        let (head, seat) = crowds.enter(new, &lines, (at, blocker));
-        if let Some(crowd) = crowds.find(lines[at].entry, lines[at].address) {
-            // Before the meter is unlocked, so that no one overtakes in between.
-            let (company, ahead) = crowds.company(crowd);
-            locked.whole(at, |whole, _| (whole.company, whole.ahead) = (company, ahead));
-        }
+        let (head, seat, crowd) = crowds.enter(new, &lines, (at, blocker));
+        // Before the meter is unlocked, so that no one overtakes in between.
+        let (company, ahead) = crowds.company(crowd);
+        locked.whole(at, |whole, _| (whole.company, whole.ahead) = (company, ahead));
         drop(locked);
         self.rearm(crowds);
         Ok(Arrival::Waiting { head, seat })

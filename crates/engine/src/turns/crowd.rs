@@ -136,11 +136,12 @@ impl Crowds {
         new: Newcomer,
         lines: &[Line<'_>],
         (at, blocker): (usize, Blocker),
-    ) -> (HeadId, Arc<Seat>) {
+    ) -> (HeadId, Arc<Seat>, CrowdId) {
         let Newcomer { arrival, place, tracking, deadline } = new;
         let tolls = lines.iter();
         let tolls = tolls.map(|line| HeadToll { crowd: self.join(line), weight: line.weight });
-        let (tolls, seat) = (tolls.collect(), Arc::<Seat>::default());
+        let tolls: SmallVec<[HeadToll; 2]> = tolls.collect();
+        let (crowd, seat) = (tolls[at].crowd, Arc::<Seat>::default());
         let slot = self.heads.insert(Head {
             arrival,
             place,
@@ -158,7 +159,7 @@ impl Crowds {
             self.due.insert((deadline, Due::Deadline(id)));
         }
         self.line_up(id, (at, blocker));
-        (id, seat)
+        (id, seat, crowd)
     }
 
     /// The crowd at a limit's meter, if anyone has a toll there.
