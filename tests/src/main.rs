@@ -9,6 +9,8 @@ mod examples;
 #[cfg(test)]
 mod http;
 #[cfg(test)]
+mod lanes;
+#[cfg(test)]
 mod readme;
 #[cfg(test)]
 mod regressions;

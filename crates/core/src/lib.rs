@@ -1,8 +1,10 @@
-//! Tollgate's decisions: limits, meters and turns, exact and pure.
+//! Tollgate's decisions: limits, meters, turns and lanes, exact and pure.
 //!
 //! Everything here is a function of (state, request, now). Nothing reads a clock, does IO, runs
 //! async or uses a float: the caller loads, saves, sleeps and sends.
 
+pub mod gate;
+pub mod lanes;
 pub mod limit;
 pub mod meter;
 pub mod name;
@@ -12,7 +14,7 @@ pub mod turn;
 
 pub use limit::{Align, Definition, Limit, LimitError, RuleSpec};
 pub use meter::{Blocker, Cause, Meter, Payment, Standing};
-pub use name::{LimitName, NameError, Partition};
+pub use name::{Key, LaneName, LimitName, NameError, Partition, QueueName};
 pub use rule::{Opening, Rule, UNITS_MAX};
 pub use time::{Now, Span, SpanError, Timestamp};
 pub use turn::{Judgement, Place, Priority};

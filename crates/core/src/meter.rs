@@ -65,6 +65,8 @@ pub enum Cause {
     Impossible,
     /// The limit was removed.
     Missing,
+    /// An operator holds the limit back.
+    Paused,
 }
 
 /// How a meter stands: its tightest rule.

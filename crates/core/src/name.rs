@@ -1,4 +1,4 @@
-//! Names of limits and partitions: any UTF-8 from 1 to 512 bytes.
+//! Names of limits, partitions, queues and lanes: any UTF-8 from 1 to 512 bytes.
 
 use std::borrow::Borrow;
 use std::fmt;
@@ -88,6 +88,21 @@ name!(
     /// The part of the world that one meter counts: a tenant, an address, a key.
     Partition,
     "partition"
+);
+name!(
+    /// The name of a queue.
+    QueueName,
+    "queue name"
+);
+name!(
+    /// The key of a lane inside a queue: calls of one lane keep their order.
+    LaneName,
+    "lane name"
+);
+name!(
+    /// A caller's own key: of a record, of a join, of what is not to be done twice.
+    Key,
+    "key"
 );
 
 #[cfg(test)]

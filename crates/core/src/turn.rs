@@ -61,6 +61,11 @@ impl Place {
     pub fn priority(&self) -> Priority {
         self.priority.0
     }
+
+    /// Its virtual start.
+    pub fn tag(&self) -> u64 {
+        self.tag
+    }
 }
 
 /// Who else is at a meter.

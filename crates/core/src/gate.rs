@@ -1,0 +1,100 @@
+//! The gate: the one place where it is decided whether a call starts now.
+//!
+//! A store supplies a head with the slice of the world that it touches: its meters, who else is at
+//! them, its place there. The same function decides for a scheduler in memory and for rows of a table.
+
+use crate::limit::Definition;
+use crate::meter::{Blocker, Cause, Meter};
+use crate::rule::Opening;
+use crate::time::Now;
+use crate::turn::{Company, Judgement, Patience, Place, judge, must_yield};
+
+/// Most lines of a head, one for each meter it pays at.
+pub const LINES_MAX: usize = 8;
+
+/// One meter that a head pays at, with all that matters there.
+#[derive(Debug, Clone, Copy)]
+pub struct Line<'a> {
+    /// The limit's definition; `None` if there is none any more.
+    pub definition: Option<&'a Definition>,
+    /// An operator holds the limit back.
+    pub is_paused: bool,
+    /// Its state; `None` if it is as new.
+    pub meter: Option<&'a Meter>,
+    /// What the head owes here.
+    pub weight: u64,
+    /// The head's place here.
+    pub place: Place,
+    /// Who else is here and has someone asking for it.
+    pub company: Company,
+}
+
+/// What becomes of a head that was tried.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verdict {
+    /// It starts now.
+    Start,
+    /// It stands at its line number `at`, which opens last for it.
+    Stand {
+        /// Which line.
+        at: usize,
+        /// What is in the way there.
+        blocker: Blocker,
+        /// Its patience is at an end: it becomes senior, if none of its meters has one.
+        is_impatient: bool,
+    },
+    /// It is set aside at its line number `at`, and holds nobody's turn, until the limit changes.
+    Park {
+        /// Which line.
+        at: usize,
+        /// Why.
+        blocker: Blocker,
+    },
+}
+
+impl Line<'_> {
+    /// Why nothing of this weight can pass here as the limit is, however long it waits.
+    pub fn is_shut(&self) -> Option<Cause> {
+        match self.definition {
+            None => Some(Cause::Missing),
+            Some(_) if self.is_paused => Some(Cause::Paused),
+            Some(definition) if self.weight > definition.capacity() => Some(Cause::Impossible),
+            Some(_) => None,
+        }
+    }
+
+    /// What is in a head's way here.
+    pub fn way(&self, is_senior: bool, now: Now) -> Option<Blocker> {
+        let shut = self.is_shut();
+        let (None, Some(definition)) = (shut, self.definition) else {
+            let cause = shut.unwrap_or(Cause::Missing);
+            return Some(Blocker { cause, rule: 0, opening: Opening::OnRelease });
+        };
+        // What is as new lets everything pass that it ever does.
+        let own = self.meter.and_then(|meter| meter.blocker(definition, self.weight, now));
+        if must_yield(self.place, is_senior, self.company) {
+            let opening = own.map_or(Opening::At(now.at), |own| own.opening);
+            return Some(Blocker { cause: Cause::Turn, rule: 0, opening });
+        }
+        own
+    }
+}
+
+/// Tries a head that has its turn where it stands, and is open there: what is in its way elsewhere
+/// wears on its patience.
+pub fn pass(lines: &[Line<'_>], is_senior: bool, patience: &mut Patience, now: Now) -> Verdict {
+    let mut ways = [None; LINES_MAX];
+    for (way, line) in ways.iter_mut().zip(lines) {
+        *way = line.way(is_senior, now);
+    }
+    let Judgement::Stand { at, blocker } = judge(ways) else { return Verdict::Start };
+    let is_impatient = patience.try_on(ways);
+    if is_shut(blocker) {
+        return Verdict::Park { at, blocker };
+    }
+    Verdict::Stand { at, blocker, is_impatient }
+}
+
+fn is_shut(blocker: Blocker) -> bool {
+    matches!(blocker.cause, Cause::Missing | Cause::Paused | Cause::Impossible)
+}

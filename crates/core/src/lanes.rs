@@ -1,0 +1,25 @@
+//! Lanes: calls that wait in order, start under limits, and are settled.
+//!
+//! The words of the contract are here, as plain data. The scheduler is the state machine: a command
+//! and the present in, an answer and effects out.
+
+pub mod act;
+pub mod call;
+pub mod claim;
+pub mod effect;
+#[cfg(any(test, feature = "reference"))]
+pub mod naive;
+#[cfg(test)]
+mod properties;
+pub mod queue;
+mod scheduler;
+
+pub use act::{Act, ActError, Acted, Count, Record, Revision, Settle, Settlement, Write};
+pub use call::{Attempts, CallId, End, Lease, NewCall, Started, Toll};
+/// Most tolls of one call: more limits than that on one call are a mistake.
+pub const TOLLS_MAX: usize = 8;
+
+pub use claim::{Claim, Scope};
+pub use effect::Effect;
+pub use queue::{Backoff, OnDead, Order, QueueError, QueueSpec};
+pub use scheduler::Scheduler;

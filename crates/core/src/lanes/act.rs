@@ -1,0 +1,206 @@
+//! An act: one atomic change. Settle, enqueue, cancel, write records, count down; all or nothing.
+
+use super::call::{CallId, Lease, NewCall};
+use crate::name::{Key, LimitName, NameError, QueueName};
+use crate::time::Span;
+
+/// Most changes in one act: an act is one write, held in memory whole.
+pub const ACT_CHANGES_MAX: usize = 10_000;
+
+/// One atomic change: every part is done, or none is.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Act {
+    /// Calls in flight that end, or go back to wait.
+    pub settle: Vec<Settle>,
+    /// Calls that are to stop: those that wait end, those in flight are not tried again.
+    pub cancel: Vec<CallId>,
+    /// Opaque records.
+    pub write: Vec<Write>,
+    /// New calls, in order.
+    pub enqueue: Vec<NewCall>,
+    /// Joins that come one closer.
+    pub count_down: Vec<Count>,
+}
+
+/// What came of one start.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Settle {
+    /// Which start.
+    pub lease: Lease,
+    /// What came of it.
+    pub settlement: Settlement,
+    /// The true cost at a limit, for all of the call's tolls of that name. What is not named cost
+    /// what it paid.
+    pub actual: Vec<(LimitName, u64)>,
+}
+
+/// What came of a start.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Settlement {
+    /// It is done.
+    Done,
+    /// It failed: again after so long, or after the queue's backoff.
+    Retry(Option<Span>),
+    /// It was never started: everything it paid is handed back, and no attempt is counted.
+    Release,
+    /// It is to be given up.
+    Dead,
+    /// The upstream asked for a pause of so long: the meters that hear feedback close, and the
+    /// call keeps its place.
+    Limited(Span),
+}
+
+/// A revision of a record: 0 is a record that does not exist.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Revision(pub u64);
+
+/// A change of a record, if it is still as expected.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Write {
+    /// Which record.
+    pub key: Key,
+    /// At which revision it must be.
+    pub expected: Revision,
+    /// Its new bytes; `None` removes it.
+    pub bytes: Option<Box<[u8]>>,
+}
+
+/// A record as it is kept.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Record {
+    /// Counts the writes of the store, so that a record that was removed and written again has a
+    /// revision of its own.
+    pub revision: Revision,
+    /// What the caller wrote.
+    pub bytes: Box<[u8]>,
+}
+
+/// A join that comes one closer. The first count of a key opens it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Count {
+    /// Which join.
+    pub key: Key,
+    /// From where it counts, if this is its first; at least 1.
+    pub from: u64,
+    /// What is enqueued when it reaches zero.
+    pub then: NewCall,
+}
+
+/// What an act did, in the order of its parts.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[must_use]
+pub struct Acted {
+    /// The calls that were enqueued; for a duplicate the call that was first.
+    pub enqueued: Vec<CallId>,
+    /// Of each call to be cancelled, whether it was there.
+    pub cancelled: Vec<bool>,
+    /// The new revisions of the records.
+    pub written: Vec<Revision>,
+    /// What is left to count, with the call that was enqueued at zero.
+    pub counted: Vec<(u64, Option<CallId>)>,
+}
+
+/// Why nothing of an act was done. Positions count from 0 within their part.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ActError {
+    /// The start to be settled is not in flight any more: settled, expired, or never was.
+    #[error("settlement {at}: the lease is lost; another worker may have the call")]
+    LeaseLost {
+        /// Which settlement.
+        at: usize,
+    },
+    /// A settlement names a limit that the call does not pay.
+    #[error("settlement {at}: the call pays nothing at {limit}")]
+    NotPaid {
+        /// Which settlement.
+        at: usize,
+        /// What it named.
+        limit: LimitName,
+    },
+    /// The record is at another revision.
+    #[error("write {at}: the record is at revision {}: read it again", found.0)]
+    RevisionDiffers {
+        /// Which write.
+        at: usize,
+        /// Where it is.
+        found: Revision,
+    },
+    /// There is no such queue.
+    #[error("call {at}: there is no queue {queue}: define it first")]
+    UnknownQueue {
+        /// Which new call.
+        at: usize,
+        /// What it named.
+        queue: QueueName,
+    },
+    /// There is no such limit.
+    #[error("call {at}: there is no limit {limit}: define it first")]
+    UnknownLimit {
+        /// Which new call.
+        at: usize,
+        /// What it named.
+        limit: LimitName,
+    },
+    /// A toll of nothing.
+    #[error("call {at}: a toll at {limit} weighs nothing: leave it out, or give it a weight")]
+    WeightZero {
+        /// Which new call.
+        at: usize,
+        /// Where.
+        limit: LimitName,
+    },
+    /// A toll that can never pass.
+    #[error(
+        "call {at}: a weight of {weight} can never pass {limit}, which holds {capacity}: split the call, or raise the limit"
+    )]
+    WeightOverCapacity {
+        /// Which new call.
+        at: usize,
+        /// Where.
+        limit: LimitName,
+        /// How much.
+        weight: u64,
+        /// The most that passes.
+        capacity: u64,
+    },
+    /// More tolls than a call may owe.
+    #[error("call {at}: {count} tolls are more than the {} a call may owe", super::TOLLS_MAX)]
+    TooManyTolls {
+        /// Which new call.
+        at: usize,
+        /// How many.
+        count: usize,
+    },
+    /// The queue is as deep as it may be.
+    #[error("queue {queue} holds {depth} calls, the most it may: enqueue again later")]
+    QueueFull {
+        /// Which queue.
+        queue: QueueName,
+        /// Its bound.
+        depth: u64,
+    },
+    /// A join that counts from nothing.
+    #[error("count {at}: a join counts from at least 1")]
+    CountFromZero {
+        /// Which count.
+        at: usize,
+    },
+    /// More changes than one act may hold.
+    #[error("an act holds up to {ACT_CHANGES_MAX} changes, and this one {given}: split it")]
+    TooManyChanges {
+        /// How many.
+        given: usize,
+    },
+    /// A name is not one.
+    #[error(transparent)]
+    Name(#[from] NameError),
+}
+
+impl Act {
+    /// How many changes there are.
+    pub fn changes(&self) -> usize {
+        let Self { settle, cancel, write, enqueue, count_down } = self;
+        settle.len() + cancel.len() + write.len() + enqueue.len() + count_down.len()
+    }
+}

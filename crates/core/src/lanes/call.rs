@@ -1,0 +1,94 @@
+//! A call: the durable unit of work, and one start of it.
+
+use crate::name::{Key, LaneName, LimitName, Partition, QueueName};
+use crate::time::Timestamp;
+use crate::turn::Priority;
+
+/// Names a call: numbers in the order in which calls were accepted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct CallId(pub u64);
+
+/// What a call owes at one meter each time it starts.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Toll {
+    /// Which limit.
+    pub limit: LimitName,
+    /// Which of its meters; `None` for the global one.
+    pub partition: Option<Partition>,
+    /// How many units; at least 1.
+    pub weight: u64,
+    /// Whether an upstream that asks for a pause closes this meter.
+    pub hears_feedback: bool,
+}
+
+/// A call as it is handed in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NewCall {
+    /// Where it goes.
+    pub queue: QueueName,
+    /// Behind whom it waits.
+    pub lane: LaneName,
+    /// What it owes. Two tolls at one meter add up.
+    pub tolls: Vec<Toll>,
+    /// Who goes first in the lane and at the meters.
+    pub priority: Priority,
+    /// It joins its lane at this instant of the wall clock; `None`: at once.
+    pub not_before: Option<Timestamp>,
+    /// It ends unstarted at this instant of the wall clock.
+    pub expires: Option<Timestamp>,
+    /// A second call with this key within the queue's window is the first one.
+    pub dedupe: Option<Key>,
+    /// It takes the place of the call of this key that waits in the same lane.
+    pub supersedes: Option<Key>,
+}
+
+/// A started call's hold on its lane and its slots. The token fences: a later lease has a higher
+/// one, and what is settled with an older one changes nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Lease {
+    /// Which call.
+    pub call: CallId,
+    /// Which start of it.
+    pub token: u64,
+}
+
+/// How often a call was tried, by what came of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Attempts {
+    /// It failed and was to be tried again.
+    pub failures: u32,
+    /// Its lease expired.
+    pub crashes: u32,
+    /// The upstream asked for a pause.
+    pub limited: u32,
+}
+
+/// A call that a worker is to start now.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[must_use = "a started call holds its lane until it is settled or its lease expires"]
+pub struct Started {
+    /// What settles it.
+    pub lease: Lease,
+    /// The lane it is of.
+    pub lane: LaneName,
+    /// How often it was tried before.
+    pub attempts: Attempts,
+    /// When the lease ends unless it is renewed.
+    pub expires: Timestamp,
+}
+
+/// How a call ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
+pub enum End {
+    /// It was done.
+    Done,
+    /// It failed, crashed or was limited too often, or was given up: it is among the dead.
+    Dead,
+    /// It was taken back.
+    Cancelled,
+    /// It was too old to start.
+    Expired,
+    /// A newer call took its place.
+    Superseded,
+}

@@ -1,0 +1,31 @@
+//! Asking for calls to start, and what an operator may hold back.
+
+use crate::name::{LaneName, LimitName, QueueName};
+use crate::time::{Span, Timestamp};
+
+/// Most calls of one claim: a claim is one write, held in memory whole.
+pub const CLAIM_MAX: usize = 10_000;
+
+/// A worker asks for calls that it starts now.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Claim {
+    /// Of which queue.
+    pub queue: QueueName,
+    /// At most so many: the worker's free hands.
+    pub most: usize,
+    /// How long each is leased; `None`: as the queue says.
+    pub lease: Option<Span>,
+    /// Until when it goes on asking if it gets fewer: so long the queue's calls keep their turn.
+    pub asks_until: Timestamp,
+}
+
+/// What can be held back.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Scope {
+    /// No call of the queue starts.
+    Queue(QueueName),
+    /// No call of the lane starts.
+    Lane(QueueName, LaneName),
+    /// No call that pays at the limit starts.
+    Limit(LimitName),
+}

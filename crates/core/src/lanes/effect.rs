@@ -1,0 +1,133 @@
+//! Effects: what a command changed, as facts. Applied in order to an empty scheduler they make the
+//! same state, and nothing is decided again.
+
+use super::act::Revision;
+use super::call::{Attempts, CallId, End, Lease, NewCall};
+use super::claim::Scope;
+use super::queue::QueueSpec;
+use crate::limit::Definition;
+use crate::name::{Key, LimitName, Partition, QueueName};
+use crate::time::{Now, Timestamp};
+
+/// One fact.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Effect {
+    /// A limit was defined, changed or removed.
+    LimitDefined {
+        /// Which.
+        name: LimitName,
+        /// `None`: removed.
+        definition: Option<Definition>,
+        /// When: what was spent by then is carried over.
+        now: Now,
+    },
+    /// A queue was defined or changed.
+    QueueDefined {
+        /// Which.
+        name: QueueName,
+        /// How it is now.
+        spec: QueueSpec,
+    },
+    /// Something is held back.
+    Paused(Scope),
+    /// Something is held back no more.
+    Resumed(Scope),
+    /// A meter that was closed is open.
+    Reopened {
+        /// Which limit.
+        limit: LimitName,
+        /// Which meter.
+        partition: Option<Partition>,
+    },
+    /// A call was accepted.
+    Accepted {
+        /// Its name.
+        id: CallId,
+        /// What was handed in.
+        call: Box<NewCall>,
+        /// Its place in its lane; `None` if it joins later.
+        arrival: Option<u64>,
+        /// Until when its dedupe key is remembered.
+        remembered: Timestamp,
+    },
+    /// A call that was to wait joined its lane.
+    Joined {
+        /// Which.
+        id: CallId,
+        /// Its place there.
+        arrival: u64,
+    },
+    /// A call started, and paid.
+    Started {
+        /// Which start.
+        lease: Lease,
+        /// When.
+        now: Now,
+        /// When its lease ends.
+        expires: Timestamp,
+    },
+    /// A lease lasts longer.
+    Renewed {
+        /// Which.
+        lease: Lease,
+        /// When it was renewed.
+        now: Now,
+        /// When it ends now.
+        expires: Timestamp,
+    },
+    /// A start was settled; what becomes of the call follows.
+    Settled {
+        /// Which start.
+        lease: Lease,
+        /// The true cost at each of its meters; empty if the lease ran out.
+        actual: Box<[u64]>,
+        /// When.
+        now: Now,
+    },
+    /// A meter at which a call pays was closed.
+    Closed {
+        /// Whose upstream asked for it.
+        id: CallId,
+        /// Which of its meters.
+        line: usize,
+        /// Until when.
+        until: Timestamp,
+        /// When.
+        now: Now,
+    },
+    /// A call waits again.
+    CameBack {
+        /// Which.
+        id: CallId,
+        /// How often it was tried.
+        attempts: Attempts,
+        /// Not before.
+        eligible: Timestamp,
+    },
+    /// A call in flight is not to be tried again.
+    CancelAsked(CallId),
+    /// A call ended.
+    Ended {
+        /// Which.
+        id: CallId,
+        /// How.
+        end: End,
+    },
+    /// A record was written, or removed.
+    Written {
+        /// Which.
+        key: Key,
+        /// Its revision.
+        revision: Revision,
+        /// `None`: removed.
+        bytes: Option<Box<[u8]>>,
+    },
+    /// A join came closer.
+    Counted {
+        /// Which.
+        key: Key,
+        /// What is left; 0 ends it.
+        left: u64,
+    },
+}

@@ -1,0 +1,131 @@
+//! The checks of an act: the first thing that is wrong with it.
+
+use super::Naive;
+use super::ways::lines;
+use crate::lanes::TOLLS_MAX;
+use crate::lanes::act::{ACT_CHANGES_MAX, Act, ActError, Revision, Settle};
+use crate::lanes::call::{Lease, NewCall};
+use crate::name::{Key, QueueName};
+use std::collections::{BTreeMap, BTreeSet};
+
+impl Naive {
+    /// Everything but the depth of the queues, which is checked last and knows what the act did.
+    pub(super) fn check(&self, act: &Act) -> Result<(), ActError> {
+        let given = act.changes();
+        if given > ACT_CHANGES_MAX {
+            return Err(ActError::TooManyChanges { given });
+        }
+        self.check_settles(act)?;
+        self.check_writes(act)?;
+        for (at, new) in act.enqueue.iter().enumerate() {
+            self.check_new(at, new)?;
+        }
+        self.check_counts(act)
+    }
+
+    /// Calls that end in the act make no room: what was there before counts.
+    pub(super) fn check_depth(&self, act: &Act, deepened: &[QueueName]) -> Result<(), ActError> {
+        let thens = act.count_down.iter().map(|count| &count.then);
+        for queue in act.enqueue.iter().chain(thens).map(|new| &new.queue) {
+            let Some(depth) = self.queues.get(queue).map(|queue| queue.spec.depth_max) else {
+                continue;
+            };
+            let here = self.calls.values().filter(|call| call.new.queue == *queue);
+            let before = here.filter(|call| self.end(call.id).is_none()).count();
+            let new = deepened.iter().filter(|deepened| *deepened == queue).count();
+            if new > 0 && u64::try_from(before + new).unwrap_or(u64::MAX) > depth {
+                return Err(ActError::QueueFull { queue: queue.clone(), depth });
+            }
+        }
+        Ok(())
+    }
+
+    fn check_settles(&self, act: &Act) -> Result<(), ActError> {
+        let mut seen: BTreeSet<Lease> = BTreeSet::new();
+        for (at, settle) in act.settle.iter().enumerate() {
+            if !self.is_lease_held(settle.lease) || !seen.insert(settle.lease) {
+                return Err(ActError::LeaseLost { at });
+            }
+            self.check_actual(at, settle)?;
+        }
+        Ok(())
+    }
+
+    fn is_lease_held(&self, lease: Lease) -> bool {
+        let flight = self.calls.get(&lease.call).and_then(|call| call.flight());
+        flight.is_some_and(|flight| flight.token == lease.token)
+    }
+
+    fn check_actual(&self, at: usize, settle: &Settle) -> Result<(), ActError> {
+        let Some(call) = self.calls.get(&settle.lease.call) else { return Ok(()) };
+        for (limit, _) in &settle.actual {
+            if !call.new.tolls.iter().any(|toll| toll.limit == *limit) {
+                return Err(ActError::NotPaid { at, limit: limit.clone() });
+            }
+        }
+        Ok(())
+    }
+
+    fn check_writes(&self, act: &Act) -> Result<(), ActError> {
+        let mut revisions: BTreeMap<&Key, Revision> =
+            self.records.iter().map(|(key, record)| (key, record.revision)).collect();
+        let mut last_revision = self.last_revision;
+        for (at, write) in act.write.iter().enumerate() {
+            let found = revisions.get(&write.key).copied().unwrap_or_default();
+            if found != write.expected {
+                return Err(ActError::RevisionDiffers { at, found });
+            }
+            last_revision += 1;
+            match write.bytes {
+                Some(_) => revisions.insert(&write.key, Revision(last_revision)),
+                None => revisions.remove(&write.key),
+            };
+        }
+        Ok(())
+    }
+
+    fn check_new(&self, at: usize, new: &NewCall) -> Result<(), ActError> {
+        if !self.queues.contains_key(&new.queue) {
+            return Err(ActError::UnknownQueue { at, queue: new.queue.clone() });
+        }
+        let count = new.tolls.len();
+        if count > TOLLS_MAX {
+            return Err(ActError::TooManyTolls { at, count });
+        }
+        for toll in &new.tolls {
+            let limit = toll.limit.clone();
+            if self.definition(&limit).is_none() {
+                return Err(ActError::UnknownLimit { at, limit });
+            }
+            if toll.weight == 0 {
+                return Err(ActError::WeightZero { at, limit });
+            }
+        }
+        for line in lines(&new.tolls) {
+            let (limit, _) = line.meter;
+            let capacity = self.definition(&limit).map_or(0, |definition| definition.capacity());
+            if line.weight > capacity {
+                let weight = line.weight;
+                return Err(ActError::WeightOverCapacity { at, limit, weight, capacity });
+            }
+        }
+        Ok(())
+    }
+
+    fn check_counts(&self, act: &Act) -> Result<(), ActError> {
+        let mut joins = self.joins.clone();
+        for (at, count) in act.count_down.iter().enumerate() {
+            let left = match joins.get(&count.key) {
+                Some(left) => *left,
+                None if count.from == 0 => return Err(ActError::CountFromZero { at }),
+                None => count.from,
+            };
+            self.check_new(at, &count.then)?;
+            match left.saturating_sub(1) {
+                0 => joins.remove(&count.key),
+                left => joins.insert(count.key.clone(), left),
+            };
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,152 @@
+//! An act that was checked is done: settle, cancel, write, enqueue, count down.
+
+use super::ways::{Line, lines};
+use super::{Call, Flight, Naive, State};
+use crate::lanes::act::{Act, Acted, Record, Revision, Settle, Settlement, Write};
+use crate::lanes::call::{CallId, End};
+use crate::lanes::queue::OnDead;
+use crate::name::QueueName;
+use crate::rule::Rule;
+use crate::rule::slots::HoldId;
+use crate::time::{Now, Span};
+
+/// What an act did.
+#[derive(Debug, Default)]
+pub(super) struct Performed {
+    pub(super) acted: Acted,
+    /// The queue of each call that is neither a duplicate nor takes another's place.
+    pub(super) deepened: Vec<QueueName>,
+}
+
+impl Naive {
+    /// Does an act in which nothing is wrong.
+    pub(super) fn perform(&mut self, act: &Act, now: Now) -> Performed {
+        let mut done = Performed::default();
+        for settle in &act.settle {
+            self.settle(settle, now);
+        }
+        for id in &act.cancel {
+            let was_there = self.cancel(*id);
+            done.acted.cancelled.push(was_there);
+        }
+        for write in &act.write {
+            let revision = self.write(write);
+            done.acted.written.push(revision);
+        }
+        for new in &act.enqueue {
+            let id = self.enqueue(new, now, &mut done);
+            done.acted.enqueued.push(id);
+        }
+        for count in &act.count_down {
+            let counted = self.count(count, now, &mut done);
+            done.acted.counted.push(counted);
+        }
+        done
+    }
+
+    /// A call ends; a dead one may hold its lane.
+    pub(super) fn end_call(&mut self, id: CallId, end: End) {
+        let Some(call) = self.calls.get_mut(&id) else { return };
+        call.state = State::Ended(end);
+        let queue = self.queues.get(&call.new.queue);
+        let holds = queue.is_some_and(|queue| queue.spec.on_dead == OnDead::Hold);
+        if end == End::Dead && holds {
+            self.lanes.entry(call.lane_key()).or_default().is_held = true;
+        }
+    }
+
+    fn settle(&mut self, settle: &Settle, now: Now) {
+        let id = settle.lease.call;
+        let Some(call) = self.calls.get(&id).cloned() else { return };
+        let Some(flight) = call.flight() else { return };
+        self.settle_payments(flight, settle, now);
+        match settle.settlement {
+            Settlement::Done => self.end_call(id, End::Done),
+            Settlement::Dead => self.end_call(id, End::Dead),
+            Settlement::Retry(after) => self.retry(id, after, now),
+            Settlement::Release => self.come_back(id, false, now.at, now),
+            Settlement::Limited(span) => self.limit(&call, span, now),
+        }
+    }
+
+    fn settle_payments(&mut self, flight: &Flight, settle: &Settle, now: Now) {
+        for (key, payment) in &flight.payments {
+            let definition = self.definition(&key.0).cloned();
+            let Some(meter) = self.meters.get_mut(key) else { continue };
+            let Some(definition) = definition else {
+                meter.release(HoldId(flight.token));
+                continue;
+            };
+            let told = settle.actual.iter().find(|(limit, _)| *limit == key.0);
+            let actual = match settle.settlement {
+                Settlement::Release => 0,
+                _ => told.map_or(payment.weight, |(_, actual)| *actual),
+            };
+            meter.settle(&definition, payment, actual, now);
+        }
+    }
+
+    fn retry(&mut self, id: CallId, after: Option<Span>, now: Now) {
+        let Some(call) = self.calls.get_mut(&id) else { return };
+        call.attempts.failures = call.attempts.failures.saturating_add(1);
+        let failures = call.attempts.failures;
+        let Some(queue) = self.queues.get(&call.new.queue) else { return };
+        let delay = after.unwrap_or_else(|| queue.spec.backoff.delay(failures));
+        let is_worn_out = failures >= queue.spec.failures_max;
+        self.come_back(id, is_worn_out, now.at.plus(delay), now);
+    }
+
+    fn limit(&mut self, call: &Call, span: Span, now: Now) {
+        let was_closed = self.close_meters(call, span, now);
+        let id = call.id;
+        let Some(call) = self.calls.get_mut(&id) else { return };
+        call.attempts.limited = call.attempts.limited.saturating_add(1);
+        let limited = call.attempts.limited;
+        let Some(queue) = self.queues.get(&call.new.queue) else { return };
+        let is_worn_out = limited >= queue.spec.limited_max;
+        let eligible = if was_closed { now.at } else { now.at.plus(span) };
+        self.come_back(id, is_worn_out, eligible, now);
+    }
+
+    /// Closes what hears feedback, or else the first; says whether there was anything to close.
+    fn close_meters(&mut self, call: &Call, span: Span, now: Now) -> bool {
+        let lines = lines(&call.new.tolls);
+        let hearing: Vec<&Line> = lines.iter().filter(|line| line.hears_feedback).collect();
+        let meant = if hearing.is_empty() { lines.iter().take(1).collect() } else { hearing };
+        let mut was_closed = false;
+        for line in meant {
+            let definition = self.definition(&line.meter.0);
+            let has_rate = definition.is_some_and(|it| it.rules().iter().any(Rule::is_rate));
+            if let (true, Some(meter)) = (has_rate, self.meters.get_mut(&line.meter)) {
+                meter.close(now.at.plus(span), "the upstream asked for a pause", now.at);
+                was_closed = true;
+            }
+        }
+        was_closed
+    }
+
+    fn cancel(&mut self, id: CallId) -> bool {
+        let Some(call) = self.calls.get_mut(&id) else { return false };
+        match &mut call.state {
+            State::Waiting => self.end_call(id, End::Cancelled),
+            State::InFlight(flight) => flight.is_cancelled = true,
+            State::Ended(_) => return false,
+        }
+        true
+    }
+
+    fn write(&mut self, write: &Write) -> Revision {
+        self.last_revision += 1;
+        let revision = Revision(self.last_revision);
+        match &write.bytes {
+            Some(bytes) => {
+                let record = Record { revision, bytes: bytes.clone() };
+                self.records.insert(write.key.clone(), record);
+            }
+            None => {
+                self.records.remove(&write.key);
+            }
+        }
+        revision
+    }
+}

@@ -1,0 +1,39 @@
+//! The scheduler decides as the naive reference does, whatever happens.
+
+mod steps;
+mod world;
+
+use proptest::collection::vec;
+use proptest::prelude::*;
+use steps::{Step, step};
+use world::World;
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2_000))]
+
+    #[test]
+    fn decides_as_the_naive_reference_does(steps in vec(step(), 1..60)) {
+        let mut world = World::new();
+        for (number, step) in steps.iter().enumerate() {
+            let [naive, scheduler] = world.step(step);
+            prop_assert_eq!(naive, scheduler, "step {}: {:?}", number, step);
+        }
+    }
+
+    #[test]
+    fn what_was_applied_again_is_what_was_decided(steps in vec(step(), 1..60)) {
+        let mut world = World::new();
+        for step in steps.iter().chain([&Step::Wait(0)]) {
+            let _ = world.step(step);
+        }
+        let mut recovered = super::Scheduler::recovered(&world.effects);
+        recovered.advance(world.now);
+        prop_assert_eq!(recovered.take_effects(), vec![], "nothing is decided again");
+        for id in 0..world.calls {
+            let id = super::CallId(id);
+            prop_assert_eq!(recovered.is_waiting(id), world.scheduler.is_waiting(id), "{:?}", id);
+            prop_assert_eq!(recovered.is_in_flight(id), world.scheduler.is_in_flight(id));
+        }
+        prop_assert_eq!(recovered.lasting(), world.scheduler.lasting());
+    }
+}

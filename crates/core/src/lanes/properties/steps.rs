@@ -1,0 +1,146 @@
+//! What can happen to lanes, at random, in a world small enough for things to meet.
+
+use proptest::prelude::*;
+use proptest::sample::Index;
+
+/// One thing that happens.
+#[derive(Debug, Clone)]
+pub(super) enum Step {
+    Enqueue(Vec<Fresh>),
+    Claim {
+        queue: usize,
+        most: usize,
+        asks: u64,
+    },
+    Settle {
+        starts: Vec<(Index, Outcome)>,
+        follow: Option<Fresh>,
+        cancel: Option<Index>,
+    },
+    Renew(Index, u64),
+    Cancel(Index),
+    /// Milliseconds.
+    Wait(u64),
+    /// Sets the wall clock, in seconds from where it would be.
+    SetWall {
+        ahead: u64,
+        back: u64,
+    },
+    Pause(Held),
+    Resume(Held),
+    /// Gives a limit another rule; `None` removes it.
+    Limit(usize, Option<usize>),
+    Queue(usize, usize),
+    Reopen(usize, bool),
+    Write {
+        key: usize,
+        is_right: bool,
+        removes: bool,
+    },
+    Count {
+        key: usize,
+        from: u64,
+        then: Fresh,
+    },
+}
+
+/// A call to be.
+#[derive(Debug, Clone)]
+pub(super) struct Fresh {
+    pub(super) queue: usize,
+    pub(super) lane: usize,
+    pub(super) tolls: Vec<(usize, bool, u64, bool)>,
+    pub(super) priority: u64,
+    pub(super) delay: Option<u64>,
+    pub(super) expires: Option<u64>,
+    pub(super) dedupe: Option<usize>,
+    pub(super) supersedes: Option<usize>,
+}
+
+#[derive(Debug, Clone)]
+pub(super) enum Outcome {
+    Done,
+    Retry(Option<u64>),
+    Release,
+    Dead,
+    Limited(u64),
+    /// Done, at a true cost of so much at a limit.
+    Cost(usize, u64),
+}
+
+#[derive(Debug, Clone)]
+pub(super) enum Held {
+    Queue(usize),
+    Lane(usize, usize),
+    Limit(usize),
+}
+
+fn fresh() -> impl Strategy<Value = Fresh> {
+    let toll = (0..4_usize, any::<bool>(), 1..=4_u64, prop::bool::weighted(0.2));
+    let rarely = |probability, most: u64| prop::option::weighted(probability, 0..=most);
+    (
+        0..2_usize,
+        0..3_usize,
+        prop::collection::vec(toll, 0..4),
+        prop_oneof![3 => Just(0_u64), 1 => 0..=2_u64],
+        rarely(0.1, 20),
+        rarely(0.1, 20),
+        prop::option::weighted(0.1, 0..2_usize),
+        prop::option::weighted(0.1, 0..2_usize),
+    )
+        .prop_map(|(queue, lane, tolls, priority, delay, expires, dedupe, supersedes)| Fresh {
+            queue,
+            lane,
+            tolls,
+            priority,
+            delay,
+            expires,
+            dedupe,
+            supersedes,
+        })
+}
+
+fn outcome() -> impl Strategy<Value = Outcome> {
+    prop_oneof![
+        6 => Just(Outcome::Done),
+        2 => prop::option::of(0..=5_u64).prop_map(Outcome::Retry),
+        2 => Just(Outcome::Release),
+        1 => Just(Outcome::Dead),
+        1 => (0..=10_u64).prop_map(Outcome::Limited),
+        1 => (0..4_usize, 0..=8_u64).prop_map(|(limit, cost)| Outcome::Cost(limit, cost)),
+    ]
+}
+
+fn held() -> impl Strategy<Value = Held> {
+    prop_oneof![
+        (0..2_usize).prop_map(Held::Queue),
+        (0..2_usize, 0..3_usize).prop_map(|(queue, lane)| Held::Lane(queue, lane)),
+        (0..4_usize).prop_map(Held::Limit),
+    ]
+}
+
+pub(super) fn step() -> impl Strategy<Value = Step> {
+    let starts = prop::collection::vec((any::<Index>(), outcome()), 1..4);
+    let settle =
+        (starts, prop::option::weighted(0.3, fresh()), prop::option::weighted(0.1, any::<Index>()));
+    prop_oneof![
+        12 => prop::collection::vec(fresh(), 1..5).prop_map(Step::Enqueue),
+        14 => (0..2_usize, 0..6_usize, 0..=3_u64)
+            .prop_map(|(queue, most, asks)| Step::Claim { queue, most, asks }),
+        8 => settle.prop_map(|(starts, follow, cancel)| Step::Settle { starts, follow, cancel }),
+        1 => (any::<Index>(), 0..=60_u64).prop_map(|(lease, span)| Step::Renew(lease, span)),
+        1 => any::<Index>().prop_map(Step::Cancel),
+        10 => prop_oneof![0..=2_000_u64, 0..=20_000_u64, Just(60_000_u64)].prop_map(Step::Wait),
+        1 => (0..=60_u64, 0..=60_u64).prop_map(|(ahead, back)| Step::SetWall { ahead, back }),
+        1 => held().prop_map(Step::Pause),
+        2 => held().prop_map(Step::Resume),
+        2 => (0..4_usize, prop::option::weighted(0.8, 0..4_usize))
+            .prop_map(|(limit, rule)| Step::Limit(limit, rule)),
+        1 => (0..2_usize, 0..3_usize).prop_map(|(queue, spec)| Step::Queue(queue, spec)),
+        1 => (0..4_usize, any::<bool>()).prop_map(|(limit, part)| Step::Reopen(limit, part)),
+        1 => (0..2_usize, any::<bool>(), any::<bool>())
+            .prop_map(|(key, is_right, removes)| Step::Write { key, is_right, removes }),
+        1 => (0..2_usize, 0..=3_u64, fresh())
+            .prop_map(|(key, from, then)| Step::Count { key, from, then }),
+    ]
+}

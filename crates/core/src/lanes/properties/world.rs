@@ -1,0 +1,267 @@
+//! Both state machines side by side, under the same clock.
+
+use super::steps::{Fresh, Held, Outcome, Step};
+use crate::lanes::naive::Naive;
+use crate::lanes::{
+    Act, CallId, Claim, Count, Effect, Lease, NewCall, OnDead, Order, QueueSpec, Revision,
+    Scheduler, Scope, Settle, Settlement, Toll, Write,
+};
+use crate::limit::{Definition, Limit};
+use crate::name::{Key, LaneName, LimitName, Partition, QueueName};
+use crate::time::{Now, Span, Timestamp};
+use crate::turn::Priority;
+use proptest::sample::Index;
+
+pub(super) struct World {
+    naive: Naive,
+    pub(super) scheduler: Scheduler,
+    pub(super) now: Now,
+    leases: Vec<Lease>,
+    /// How many calls there were so far.
+    pub(super) calls: u64,
+    pub(super) effects: Vec<Effect>,
+}
+
+/// Runs one command on both, and writes down what each answered.
+macro_rules! both {
+    ($world:ident, $machine:ident => $command:expr) => {{
+        let $machine = &mut $world.naive;
+        let naive = $command;
+        let $machine = &mut $world.scheduler;
+        let scheduler = $command;
+        (naive, scheduler)
+    }};
+}
+
+impl World {
+    pub(super) fn new() -> Self {
+        let now = Now::both(Timestamp::from_nanos(1_790_000_000_000_000_000));
+        let (naive, scheduler) = (Naive::new(), Scheduler::new());
+        let mut world = Self { naive, scheduler, now, leases: vec![], calls: 0, effects: vec![] };
+        for queue in 0..2 {
+            let _ = world.step(&Step::Queue(queue, queue));
+        }
+        for limit in 0..4 {
+            let _ = world.step(&Step::Limit(limit, Some(limit)));
+        }
+        world
+    }
+
+    /// What both answer, the naive reference first.
+    pub(super) fn step(&mut self, step: &Step) -> [String; 2] {
+        let now = self.now;
+        let answers = match step {
+            Step::Enqueue(calls) => {
+                let enqueue = calls.iter().map(|call| self.call(call)).collect();
+                self.act(&Act { enqueue, ..Act::default() })
+            }
+            Step::Claim { queue, most, asks } => self.claim(*queue, *most, *asks),
+            Step::Settle { starts, follow, cancel } => {
+                let settle = starts
+                    .iter()
+                    .filter_map(|(lease, outcome)| Some(settlement(*self.lease(lease)?, outcome)));
+                let settle = settle.collect();
+                let enqueue = follow.iter().map(|call| self.call(call)).collect();
+                let cancel = cancel.iter().map(|call| self.known(call)).collect();
+                self.act(&Act { settle, enqueue, cancel, ..Act::default() })
+            }
+            Step::Renew(lease, span) => {
+                let leases: Vec<_> = self.lease(lease).copied().into_iter().collect();
+                let span = Span::from_secs(*span);
+                written(both!(self, machine => machine.renew(&leases, span, now)))
+            }
+            Step::Cancel(call) => {
+                let cancel = vec![self.known(call)];
+                self.act(&Act { cancel, ..Act::default() })
+            }
+            Step::Wait(millis) => {
+                self.now = now.moved_to(now.at.plus(Span::from_millis(*millis)));
+                let now = self.now;
+                written(both!(self, machine => machine.advance(now)))
+            }
+            Step::SetWall { ahead, back } => {
+                let wall = now.wall.plus(Span::from_secs(*ahead));
+                self.now.wall = wall.minus(Span::from_secs(*back));
+                let now = self.now;
+                written(both!(self, machine => machine.advance(now)))
+            }
+            Step::Pause(held) => written(both!(self, machine => machine.pause(&scope(held), now))),
+            Step::Resume(held) => {
+                written(both!(self, machine => machine.resume(&scope(held), now)))
+            }
+            Step::Limit(limit, rule) => {
+                let definition = rule.map(definition);
+                written(both!(self, machine => {
+                    machine.define_limit(&limit_name(*limit), definition.clone(), now)
+                }))
+            }
+            Step::Queue(queue, which) => written(both!(self, machine => {
+                machine.define_queue(&queue_name(*queue), spec(*which), now)
+            })),
+            Step::Reopen(limit, part) => written(both!(self, machine => {
+                machine.reopen(&limit_name(*limit), partition(*part).as_ref(), now)
+            })),
+            Step::Write { key, is_right, removes } => self.write(*key, *is_right, *removes),
+            Step::Count { key, from, then } => {
+                let then = self.call(then);
+                let count_down = vec![Count { key: self::key(*key), from: *from, then }];
+                self.act(&Act { count_down, ..Act::default() })
+            }
+        };
+        self.effects.extend(self.scheduler.take_effects());
+        self.compared(answers)
+    }
+
+    /// The answers, with where every call is.
+    fn compared(&self, [naive, scheduler]: [String; 2]) -> [String; 2] {
+        let where_is = |is_waiting: &dyn Fn(CallId) -> bool,
+                        is_in_flight: &dyn Fn(CallId) -> bool| {
+            let letter = |id| match (is_waiting(CallId(id)), is_in_flight(CallId(id))) {
+                (true, _) => 'w',
+                (_, true) => 'f',
+                _ => '-',
+            };
+            (0..self.calls).map(letter).collect::<String>()
+        };
+        let (one, other) = (&self.naive, &self.scheduler);
+        let ones = where_is(&|id| one.is_waiting(id), &|id| one.is_in_flight(id));
+        let others = where_is(&|id| other.is_waiting(id), &|id| other.is_in_flight(id));
+        [format!("{naive} {ones}"), format!("{scheduler} {others}")]
+    }
+
+    fn act(&mut self, act: &Act) -> [String; 2] {
+        let now = self.now;
+        let answers = both!(self, machine => machine.act(act, now));
+        if let Ok(acted) = &answers.0 {
+            let counted = acted.counted.iter().filter_map(|(_, id)| *id);
+            let newest = acted.enqueued.iter().copied().chain(counted).map(|id| id.0 + 1).max();
+            self.calls = self.calls.max(newest.unwrap_or(0));
+        }
+        written(answers)
+    }
+
+    fn claim(&mut self, queue: usize, most: usize, asks: u64) -> [String; 2] {
+        let now = self.now;
+        let claim = Claim {
+            queue: queue_name(queue),
+            most,
+            lease: None,
+            asks_until: now.at.plus(Span::from_secs(asks)),
+        };
+        let answers = both!(self, machine => machine.claim(&claim, now));
+        self.leases.extend(answers.0.iter().map(|started| started.lease));
+        written(answers)
+    }
+
+    fn write(&mut self, which: usize, is_right: bool, removes: bool) -> [String; 2] {
+        let found = self.naive.record(&key(which)).map_or(Revision(0), |record| record.revision);
+        let expected = if is_right { found } else { Revision(found.0 + 1) };
+        let bytes = (!removes).then(|| Box::from(*b"bytes"));
+        let write = vec![Write { key: key(which), expected, bytes }];
+        self.act(&Act { write, ..Act::default() })
+    }
+
+    /// One of the newest leases: some are settled already.
+    fn lease(&self, index: &Index) -> Option<&Lease> {
+        let recent = &self.leases[self.leases.len().saturating_sub(6)..];
+        (!recent.is_empty()).then(|| index.get(recent))
+    }
+
+    fn known(&self, index: &Index) -> CallId {
+        CallId(index.index(usize::try_from(self.calls).unwrap() + 1) as u64)
+    }
+
+    fn call(&self, fresh: &Fresh) -> NewCall {
+        let after = |seconds: u64| self.now.wall.plus(Span::from_secs(seconds));
+        let tolls = fresh.tolls.iter().map(|(limit, part, weight, hears_feedback)| Toll {
+            limit: limit_name(*limit),
+            partition: partition(*part),
+            weight: *weight,
+            hears_feedback: *hears_feedback,
+        });
+        NewCall {
+            queue: queue_name(fresh.queue),
+            lane: LaneName::new(["a", "b", "c"][fresh.lane]).unwrap(),
+            tolls: tolls.collect(),
+            priority: Priority::new(fresh.priority).unwrap(),
+            not_before: fresh.delay.map(after),
+            expires: fresh.expires.map(after),
+            dedupe: fresh.dedupe.map(key),
+            supersedes: fresh.supersedes.map(key),
+        }
+    }
+}
+
+fn written<T: std::fmt::Debug, U: std::fmt::Debug>((naive, scheduler): (T, U)) -> [String; 2] {
+    [format!("{naive:?}"), format!("{scheduler:?}")]
+}
+
+fn settlement(lease: Lease, outcome: &Outcome) -> Settle {
+    let seconds = |seconds: &u64| Span::from_secs(*seconds);
+    let settlement = match outcome {
+        Outcome::Done | Outcome::Cost(..) => Settlement::Done,
+        Outcome::Retry(after) => Settlement::Retry(after.as_ref().map(seconds)),
+        Outcome::Release => Settlement::Release,
+        Outcome::Dead => Settlement::Dead,
+        Outcome::Limited(pause) => Settlement::Limited(seconds(pause)),
+    };
+    let actual = match outcome {
+        Outcome::Cost(limit, cost) => vec![(limit_name(*limit), *cost)],
+        _ => vec![],
+    };
+    Settle { lease, settlement, actual }
+}
+
+fn scope(held: &Held) -> Scope {
+    match held {
+        Held::Queue(queue) => Scope::Queue(queue_name(*queue)),
+        Held::Lane(queue, lane) => {
+            Scope::Lane(queue_name(*queue), LaneName::new(["a", "b", "c"][*lane]).unwrap())
+        }
+        Held::Limit(limit) => Scope::Limit(limit_name(*limit)),
+    }
+}
+
+/// Small enough that calls meet at them; the first weight that is too much is 5, 4, 3 or 4.
+fn definition(rule: usize) -> Definition {
+    let second = Span::from_secs(1);
+    let limit = match rule {
+        0 => Limit::per(1, second).burst(4),
+        1 => Limit::sliding_window(3, second),
+        2 => Limit::concurrency(2),
+        _ => Limit::fixed_window(3, second).and(Limit::concurrency(3)),
+    };
+    Definition::new(limit).unwrap()
+}
+
+fn spec(which: usize) -> QueueSpec {
+    let few = QueueSpec {
+        lease: Span::from_secs(10),
+        failures_max: 3,
+        crashes_max: 2,
+        limited_max: 3,
+        depth_max: 20,
+        ..QueueSpec::default()
+    };
+    match which {
+        0 => few,
+        1 => QueueSpec { order: Order::Parallel(2), ..few },
+        _ => QueueSpec { on_dead: OnDead::Hold, depth_max: 6, ..few },
+    }
+}
+
+fn queue_name(queue: usize) -> QueueName {
+    QueueName::new(["one", "two"][queue]).unwrap()
+}
+
+fn limit_name(limit: usize) -> LimitName {
+    LimitName::new(["bucket", "sliding", "slots", "both"][limit]).unwrap()
+}
+
+fn partition(is_given: bool) -> Option<Partition> {
+    is_given.then(|| Partition::new("part").unwrap())
+}
+
+fn key(key: usize) -> Key {
+    Key::new(["first", "second"][key]).unwrap()
+}

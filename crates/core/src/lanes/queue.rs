@@ -1,0 +1,160 @@
+//! A queue: a named set of lanes with shared defaults.
+
+use crate::time::Span;
+
+/// Most calls of one lane that may be in flight.
+pub const PARALLEL_MAX: u32 = 1_000_000;
+/// Longest lease: a dead worker's calls return within a day.
+pub const LEASE_MAX: Span = Span::from_days(1);
+
+/// How a queue's lanes behave.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct QueueSpec {
+    /// How many calls of a lane are in flight.
+    pub order: Order,
+    /// How long a lease lasts unless the claim says otherwise.
+    pub lease: Span,
+    /// Failures after which a call is dead.
+    pub failures_max: u32,
+    /// Crashes after which a call is dead.
+    pub crashes_max: u32,
+    /// Pauses asked for by the upstream after which a call is dead.
+    pub limited_max: u32,
+    /// How long a failed call waits unless the worker says otherwise.
+    pub backoff: Backoff,
+    /// What a dead call does to its lane.
+    pub on_dead: OnDead,
+    /// Most calls of the queue that have not ended.
+    pub depth_max: u64,
+    /// How long a dedupe key is remembered.
+    pub dedupe: Span,
+}
+
+/// How many calls of a lane are in flight, and what a call in backoff does to those behind it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Order {
+    /// One, and a call once started stays first until it ends.
+    Strict,
+    /// So many, and a call in backoff steps aside.
+    Parallel(u32),
+}
+
+/// What a dead call does to its lane.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OnDead {
+    /// The lane goes on.
+    Skip,
+    /// The lane waits for an operator.
+    Hold,
+}
+
+/// Twice as long after each failure, up to a bound.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Backoff {
+    /// After the first failure.
+    pub first: Span,
+    /// At most.
+    pub most: Span,
+}
+
+impl Backoff {
+    /// How long a call waits after its failure number `failures`, counted from 1.
+    pub fn delay(&self, failures: u32) -> Span {
+        let doublings = failures.saturating_sub(1);
+        let factor = 1_u64.checked_shl(doublings).unwrap_or(u64::MAX);
+        Span::from_nanos(self.first.as_nanos().saturating_mul(factor)).min(self.most)
+    }
+}
+
+impl Default for QueueSpec {
+    /// Strict; 30 s; 20 failures with a backoff of 1 s to 5 minutes; 3 crashes; 100 pauses; a million
+    /// calls; 10 minutes of dedupe.
+    fn default() -> Self {
+        Self {
+            order: Order::Strict,
+            lease: Span::from_secs(30),
+            failures_max: 20,
+            crashes_max: 3,
+            limited_max: 100,
+            backoff: Backoff { first: Span::from_secs(1), most: Span::from_minutes(5) },
+            on_dead: OnDead::Skip,
+            depth_max: 1_000_000,
+            dedupe: Span::from_minutes(10),
+        }
+    }
+}
+
+/// Why a queue cannot be so.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum QueueError {
+    /// No call could ever be in flight, or too many.
+    #[error("a lane may have 1 to {PARALLEL_MAX} calls in flight, and this is {given}")]
+    Parallel {
+        /// What was asked for.
+        given: u32,
+    },
+    /// A lease of no time, or of too much.
+    #[error("a lease lasts up to a day and longer than nothing, and this is {given}")]
+    Lease {
+        /// What was asked for.
+        given: Span,
+    },
+    /// A call would be dead before its first start.
+    #[error("at least one failure, crash and pause must be allowed before a call is dead")]
+    NoAttempts,
+    /// Nothing could ever be enqueued.
+    #[error("a queue needs a depth of at least 1")]
+    NoDepth,
+}
+
+impl QueueSpec {
+    /// Says what is wrong with it, if anything is.
+    pub fn check(&self) -> Result<(), QueueError> {
+        match self.order {
+            Order::Parallel(given) if !(1..=PARALLEL_MAX).contains(&given) => {
+                return Err(QueueError::Parallel { given });
+            }
+            _ => {}
+        }
+        if self.lease.is_zero() || self.lease > LEASE_MAX {
+            return Err(QueueError::Lease { given: self.lease });
+        }
+        if self.failures_max == 0 || self.crashes_max == 0 || self.limited_max == 0 {
+            return Err(QueueError::NoAttempts);
+        }
+        if self.depth_max == 0 {
+            return Err(QueueError::NoDepth);
+        }
+        Ok(())
+    }
+
+    /// Most calls of one lane in flight.
+    pub fn in_flight_max(&self) -> u32 {
+        match self.order {
+            Order::Strict => 1,
+            Order::Parallel(count) => count,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn backs_off_twice_as_long_each_time_up_to_the_bound() {
+        let backoff = Backoff { first: Span::from_secs(1), most: Span::from_secs(60) };
+        let delays = [1, 2, 3, 6, 7, 40, 64, 65, u32::MAX].map(|n| backoff.delay(n));
+        assert_eq!(delays, [1, 2, 4, 32, 60, 60, 60, 60, 60].map(Span::from_secs));
+    }
+
+    #[test]
+    fn refuses_a_queue_that_could_start_nothing() {
+        assert_eq!(QueueSpec::default().check(), Ok(()));
+        let none = QueueSpec { order: Order::Parallel(0), ..QueueSpec::default() };
+        assert_eq!(none.check(), Err(QueueError::Parallel { given: 0 }));
+        let no_lease = QueueSpec { lease: Span::ZERO, ..QueueSpec::default() };
+        assert!(matches!(no_lease.check(), Err(QueueError::Lease { .. })));
+    }
+}

@@ -1,0 +1,157 @@
+//! The scheduler: the whole of the lanes in memory, as a deterministic state machine.
+//!
+//! A claim costs what it grants, not what waits. A head stands at one meter, and a meter offers its
+//! queue one head at a time: the one that has the turn. What is blocked is looked at again at the
+//! instant it opens, or when something changes there.
+
+mod act;
+mod advance;
+mod apply;
+mod calls;
+mod claim;
+mod heads;
+mod lanes;
+#[cfg(test)]
+mod lasting;
+mod meters;
+
+use super::act::Record;
+use super::call::{CallId, Lease};
+use super::claim::Scope;
+use super::effect::Effect;
+use super::queue::{LEASE_MAX, QueueError, QueueSpec};
+use crate::limit::Definition;
+use crate::name::{Key, LimitName, Partition, QueueName};
+use crate::time::{Now, Span, Timestamp};
+use advance::Timers;
+use calls::{CallSlot, Calls, LaneSlot};
+use lanes::Lanes;
+use meters::{Meters, QueueSlot};
+use std::collections::HashMap;
+
+/// Calls, lanes, meters and leases, and everything that can be done to them.
+#[derive(Debug, Default)]
+pub struct Scheduler {
+    calls: Calls,
+    lanes: Lanes,
+    meters: Meters,
+    timers: Timers,
+    records: HashMap<Key, Record>,
+    joins: HashMap<Key, u64>,
+    dedupes: HashMap<(QueueSlot, Key), CallId>,
+    newest: Newest,
+    ids: u64,
+    tokens: u64,
+    arrivals: u64,
+    revisions: u64,
+    /// The latest instant of limit time that was seen.
+    now: Timestamp,
+    /// Lanes whose head may have changed.
+    touched: Vec<LaneSlot>,
+    /// What changed and was not reported yet.
+    effects: Vec<Effect>,
+}
+
+/// The call of each key that newer ones replace.
+#[derive(Debug, Default)]
+struct Newest {
+    by_key: HashMap<(LaneSlot, Key), CallSlot>,
+    keys: HashMap<CallSlot, (LaneSlot, Key)>,
+}
+
+impl Newest {
+    fn find(&self, lane: LaneSlot, key: &Key) -> Option<CallSlot> {
+        self.by_key.get(&(lane, key.clone())).copied()
+    }
+
+    fn insert(&mut self, lane: LaneSlot, key: &Key, call: CallSlot) {
+        self.by_key.insert((lane, key.clone()), call);
+        self.keys.insert(call, (lane, key.clone()));
+    }
+
+    fn remove(&mut self, call: CallSlot) {
+        if let Some(key) = self.keys.remove(&call)
+            && self.by_key.get(&key) == Some(&call)
+        {
+            self.by_key.remove(&key);
+        }
+    }
+}
+
+impl Scheduler {
+    /// Without limits, queues and calls.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Defines a limit, changes it, or removes it (`None`). What was spent stays spent.
+    pub fn define_limit(&mut self, name: &LimitName, definition: Option<Definition>, now: Now) {
+        self.advance(now);
+        self.emit(Effect::LimitDefined { name: name.clone(), definition, now });
+    }
+
+    /// Defines a queue, or changes it: at once, for waiting calls, too.
+    pub fn define_queue(
+        &mut self,
+        name: &QueueName,
+        spec: QueueSpec,
+        now: Now,
+    ) -> Result<(), QueueError> {
+        self.advance(now);
+        spec.check()?;
+        self.emit(Effect::QueueDefined { name: name.clone(), spec });
+        self.rehead();
+        Ok(())
+    }
+
+    /// Holds leases longer; says of each whether it was still held.
+    pub fn renew(&mut self, leases: &[Lease], lease: Span, now: Now) -> Vec<bool> {
+        self.advance(now);
+        let expires = now.at.plus(lease.min(LEASE_MAX));
+        leases.iter().map(|lease| self.renew_one(*lease, expires, now)).collect()
+    }
+
+    fn renew_one(&mut self, lease: Lease, expires: Timestamp, now: Now) -> bool {
+        let held = self.in_flight(lease).and_then(|slot| self.calls[slot].flight());
+        let Some(flight) = held else { return false };
+        if expires > flight.expires {
+            self.emit(Effect::Renewed { lease, now, expires });
+        }
+        true
+    }
+
+    /// Holds back a queue, a lane or a limit: nothing of it starts.
+    pub fn pause(&mut self, scope: &Scope, now: Now) {
+        self.advance(now);
+        self.emit(Effect::Paused(scope.clone()));
+        self.rehead();
+    }
+
+    /// Lets a queue, a lane or a limit go on; a lane that a dead call holds, too.
+    pub fn resume(&mut self, scope: &Scope, now: Now) {
+        self.advance(now);
+        self.emit(Effect::Resumed(scope.clone()));
+        self.rehead();
+    }
+
+    /// Ends a closure that an upstream asked for.
+    pub fn reopen(&mut self, limit: &LimitName, partition: Option<&Partition>, now: Now) {
+        self.advance(now);
+        self.emit(Effect::Reopened { limit: limit.clone(), partition: partition.cloned() });
+    }
+
+    /// The record of a key.
+    pub fn record(&self, key: &Key) -> Option<&Record> {
+        self.records.get(key)
+    }
+
+    /// Whether a call is there and not in flight.
+    pub fn is_waiting(&self, id: CallId) -> bool {
+        self.calls.find(id).is_some_and(|slot| self.calls[slot].flight().is_none())
+    }
+
+    /// Whether a call is in flight.
+    pub fn is_in_flight(&self, id: CallId) -> bool {
+        self.calls.find(id).is_some_and(|slot| self.calls[slot].flight().is_some())
+    }
+}

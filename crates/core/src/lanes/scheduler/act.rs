@@ -1,0 +1,340 @@
+//! Acts: checked whole, then done whole.
+
+use super::Scheduler;
+use super::calls::{CallSlot, Line};
+use super::meters::QueueSlot;
+use crate::lanes::TOLLS_MAX;
+use crate::lanes::act::{
+    ACT_CHANGES_MAX, Act, ActError, Acted, Count, Revision, Settle, Settlement, Write,
+};
+use crate::lanes::call::{CallId, End, Lease, NewCall};
+use crate::lanes::effect::Effect;
+use crate::name::Key;
+use crate::rule::Rule;
+use crate::time::{Now, Span};
+use std::collections::{BTreeMap, BTreeSet};
+
+impl Scheduler {
+    /// Changes all that an act says, or nothing.
+    pub fn act(&mut self, act: &Act, now: Now) -> Result<Acted, ActError> {
+        self.advance(now);
+        self.check(act)?;
+        let mut acted = Acted::default();
+        for settle in &act.settle {
+            self.settle(settle, now);
+        }
+        for id in &act.cancel {
+            acted.cancelled.push(self.cancel(*id));
+        }
+        for write in &act.write {
+            acted.written.push(self.write(write));
+        }
+        for call in &act.enqueue {
+            acted.enqueued.push(self.enqueue(call, now));
+        }
+        for count in &act.count_down {
+            acted.counted.push(self.count_down(count, now));
+        }
+        self.rehead();
+        Ok(acted)
+    }
+
+    fn check(&self, act: &Act) -> Result<(), ActError> {
+        if act.changes() > ACT_CHANGES_MAX {
+            return Err(ActError::TooManyChanges { given: act.changes() });
+        }
+        self.check_settles(&act.settle)?;
+        self.check_writes(&act.write)?;
+        for (at, call) in act.enqueue.iter().enumerate() {
+            self.check_call(at, call)?;
+        }
+        self.check_counts(&act.count_down)?;
+        self.check_depth(act)
+    }
+
+    fn check_settles(&self, settles: &[Settle]) -> Result<(), ActError> {
+        let mut settled = BTreeSet::new();
+        for (at, settle) in settles.iter().enumerate() {
+            let slot = self.in_flight(settle.lease).filter(|_| settled.insert(settle.lease));
+            let Some(slot) = slot else { return Err(ActError::LeaseLost { at }) };
+            for (limit, _) in &settle.actual {
+                let owed = self.meters.limit(limit);
+                let pays = |line: &Line| Some(self.meters[line.meter].limit) == owed;
+                if !self.calls.lines_at(slot).iter().any(pays) {
+                    return Err(ActError::NotPaid { at, limit: limit.clone() });
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn check_writes(&self, writes: &[Write]) -> Result<(), ActError> {
+        let mut written = BTreeMap::new();
+        for ((at, write), before) in writes.iter().enumerate().zip(self.revisions..) {
+            let kept = || self.records.get(&write.key).map_or(Revision(0), |kept| kept.revision);
+            let found = written.get(&write.key).copied().unwrap_or_else(kept);
+            if found != write.expected {
+                return Err(ActError::RevisionDiffers { at, found });
+            }
+            let now_at = write.bytes.as_ref().map_or(Revision(0), |_| Revision(before + 1));
+            written.insert(&write.key, now_at);
+        }
+        Ok(())
+    }
+
+    fn check_call(&self, at: usize, call: &NewCall) -> Result<(), ActError> {
+        if self.lanes.find(&call.queue).is_none() {
+            return Err(ActError::UnknownQueue { at, queue: call.queue.clone() });
+        }
+        if call.tolls.len() > TOLLS_MAX {
+            return Err(ActError::TooManyTolls { at, count: call.tolls.len() });
+        }
+        for toll in &call.tolls {
+            let limit = self.meters.limit(&toll.limit);
+            if limit.is_none_or(|limit| self.meters.book(limit).definition.is_none()) {
+                return Err(ActError::UnknownLimit { at, limit: toll.limit.clone() });
+            }
+            if toll.weight == 0 {
+                return Err(ActError::WeightZero { at, limit: toll.limit.clone() });
+            }
+        }
+        for toll in &call.tolls {
+            let same = call
+                .tolls
+                .iter()
+                .filter(|other| (&other.limit, &other.partition) == (&toll.limit, &toll.partition));
+            let weight = same.fold(0_u64, |sum, other| sum.saturating_add(other.weight));
+            let book = self.meters.limit(&toll.limit).map(|limit| self.meters.book(limit));
+            let capacity = book.and_then(|book| book.definition.as_ref()).map(|d| d.capacity());
+            if let Some(capacity) = capacity.filter(|capacity| weight > *capacity) {
+                let limit = toll.limit.clone();
+                return Err(ActError::WeightOverCapacity { at, limit, weight, capacity });
+            }
+        }
+        Ok(())
+    }
+
+    fn check_counts(&self, counts: &[Count]) -> Result<(), ActError> {
+        let mut joins = Joins::new(self);
+        for (at, count) in counts.iter().enumerate() {
+            if count.from == 0 && joins.left(&count.key) == 0 {
+                return Err(ActError::CountFromZero { at });
+            }
+            joins.count(count);
+            self.check_call(at, &count.then)?;
+        }
+        Ok(())
+    }
+
+    fn check_depth(&self, act: &Act) -> Result<(), ActError> {
+        let mut coming = Coming::new(&act.cancel);
+        for call in &act.enqueue {
+            coming.add(self, call);
+        }
+        let mut joins = Joins::new(self);
+        for count in &act.count_down {
+            if joins.count(count) == 0 {
+                coming.add(self, &count.then);
+            }
+        }
+        for (queue, name) in coming.queues {
+            let (held, bound) =
+                (self.lanes.queue(queue).depth, self.lanes.queue(queue).spec.depth_max);
+            let new = coming.new.get(&queue).copied().unwrap_or(0);
+            if new > 0 && held.saturating_add(new) > bound {
+                return Err(ActError::QueueFull { queue: name.queue.clone(), depth: bound });
+            }
+        }
+        Ok(())
+    }
+
+    fn settle(&mut self, settle: &Settle, now: Now) {
+        let Some(slot) = self.in_flight(settle.lease) else { return };
+        let (id, mut attempts) = (self.calls[slot].id, self.calls[slot].attempts());
+        let queue = self.lanes[self.calls[slot].lane].queue;
+        let actual = self.actual(slot, settle);
+        self.emit(Effect::Settled { lease: settle.lease, actual, now });
+        let spec = &self.lanes.queue(queue).spec;
+        match settle.settlement {
+            Settlement::Done => self.emit(Effect::Ended { id, end: End::Done }),
+            Settlement::Dead => self.emit(Effect::Ended { id, end: End::Dead }),
+            Settlement::Release => self.come_back(slot, attempts, false, now.at),
+            Settlement::Retry(after) => {
+                attempts.failures += 1;
+                let after = after.unwrap_or_else(|| spec.backoff.delay(attempts.failures));
+                let is_dead = attempts.failures >= spec.failures_max;
+                self.come_back(slot, attempts, is_dead, now.at.plus(after));
+            }
+            Settlement::Limited(pause) => {
+                attempts.limited += 1;
+                let is_dead = attempts.limited >= spec.limited_max;
+                let is_closed = self.close(slot, now, pause);
+                let eligible = if is_closed { now.at } else { now.at.plus(pause) };
+                self.come_back(slot, attempts, is_dead, eligible);
+            }
+        }
+    }
+
+    /// The true cost of a start at each of its meters.
+    fn actual(&self, slot: CallSlot, settle: &Settle) -> Box<[u64]> {
+        let of_line = |line: &Line| {
+            let limit = self.meters[line.meter].limit;
+            let named =
+                settle.actual.iter().find(|(name, _)| self.meters.limit(name) == Some(limit));
+            match settle.settlement {
+                Settlement::Release => 0,
+                _ => named.map_or(line.weight, |(_, actual)| *actual),
+            }
+        };
+        self.calls.lines_at(slot).iter().map(of_line).collect()
+    }
+
+    /// Closes the meters that hear feedback, or the first; says whether there was one.
+    fn close(&mut self, slot: CallSlot, now: Now, pause: Span) -> bool {
+        let id = self.calls[slot].id;
+        let lines = self.calls.lines_at(slot);
+        let anyone_hears = lines.iter().any(|line| line.hears_feedback);
+        let closes = |(at, line): (usize, &Line)| {
+            let hears = if anyone_hears { line.hears_feedback } else { at == 0 };
+            let definition = self.meters.definition(line.meter);
+            let has_rate = definition.is_some_and(|d| d.rules().iter().any(Rule::is_rate));
+            (hears && has_rate).then_some(at)
+        };
+        let closed: Vec<_> = lines.iter().enumerate().filter_map(closes).collect();
+        for line in &closed {
+            self.emit(Effect::Closed { id, line: *line, until: now.at.plus(pause), now });
+        }
+        !closed.is_empty()
+    }
+
+    fn cancel(&mut self, id: CallId) -> bool {
+        let Some(slot) = self.calls.find(id) else { return false };
+        self.emit(match self.calls[slot].flight() {
+            Some(_) => Effect::CancelAsked(id),
+            None => Effect::Ended { id, end: End::Cancelled },
+        });
+        true
+    }
+
+    fn write(&mut self, write: &Write) -> Revision {
+        let revision = Revision(self.revisions + 1);
+        let (key, bytes) = (write.key.clone(), write.bytes.clone());
+        self.emit(Effect::Written { key, revision, bytes });
+        revision
+    }
+
+    fn enqueue(&mut self, new: &NewCall, now: Now) -> CallId {
+        let Some(queue) = self.lanes.find(&new.queue) else { return CallId(u64::MAX) };
+        if let Some(first) = self.duplicate(queue, new) {
+            return first;
+        }
+        let inherited = self.supersede(queue, new);
+        let id = CallId(self.ids);
+        let remembered = now.at.plus(self.lanes.queue(queue).spec.dedupe);
+        let arrival = match new.not_before {
+            Some(due) if due > now.wall => None,
+            Some(_) => Some(self.arrivals),
+            None => Some(inherited.unwrap_or(self.arrivals)),
+        };
+        self.emit(Effect::Accepted { id, call: Box::new(new.clone()), arrival, remembered });
+        id
+    }
+
+    fn duplicate(&self, queue: QueueSlot, new: &NewCall) -> Option<CallId> {
+        let key = new.dedupe.clone()?;
+        self.dedupes.get(&(queue, key)).copied()
+    }
+
+    /// Ends the call that a new one replaces; says which arrival it had.
+    fn supersede(&mut self, queue: QueueSlot, new: &NewCall) -> Option<u64> {
+        let old = self.replaced(queue, new)?;
+        let call = &self.calls[old];
+        let (id, arrival) = (call.id, Some(call.arrival).filter(|_| call.has_joined));
+        self.emit(Effect::Ended { id, end: End::Superseded });
+        arrival
+    }
+
+    fn replaced(&self, queue: QueueSlot, new: &NewCall) -> Option<CallSlot> {
+        let key = new.supersedes.as_ref()?;
+        let lane = self.lanes.lane_named(queue, &new.lane)?;
+        let old = self.newest.find(lane, key)?;
+        self.calls[old].progress.is_none().then_some(old)
+    }
+
+    fn count_down(&mut self, count: &Count, now: Now) -> (u64, Option<CallId>) {
+        let left = self.joins.get(&count.key).copied().unwrap_or(count.from).saturating_sub(1);
+        self.emit(Effect::Counted { key: count.key.clone(), left });
+        (left, (left == 0).then(|| self.enqueue(&count.then, now)))
+    }
+
+    pub(super) fn in_flight(&self, lease: Lease) -> Option<CallSlot> {
+        let slot = self.calls.find(lease.call)?;
+        let flight = self.calls[slot].flight()?;
+        (flight.token == lease.token).then_some(slot)
+    }
+}
+
+/// What is left of joins while an act counts them down.
+struct Joins<'a> {
+    scheduler: &'a Scheduler,
+    left: BTreeMap<&'a Key, u64>,
+}
+
+impl<'a> Joins<'a> {
+    fn new(scheduler: &'a Scheduler) -> Self {
+        Self { scheduler, left: BTreeMap::new() }
+    }
+
+    /// Zero if the next count opens it.
+    fn left(&self, key: &Key) -> u64 {
+        let kept = || self.scheduler.joins.get(key).copied().unwrap_or(0);
+        self.left.get(key).copied().unwrap_or_else(kept)
+    }
+
+    fn count(&mut self, count: &'a Count) -> u64 {
+        let before = match self.left(&count.key) {
+            0 => count.from,
+            left => left,
+        };
+        let left = before.saturating_sub(1);
+        self.left.insert(&count.key, left);
+        left
+    }
+}
+
+/// New calls by queue, as far as they make it deeper.
+struct Coming<'a> {
+    cancelled: &'a [CallId],
+    queues: Vec<(QueueSlot, &'a NewCall)>,
+    new: BTreeMap<QueueSlot, u64>,
+    keys: BTreeSet<(QueueSlot, &'a Key)>,
+    replaced: BTreeSet<(QueueSlot, &'a str, &'a Key)>,
+}
+
+impl<'a> Coming<'a> {
+    fn new(cancelled: &'a [CallId]) -> Self {
+        let (queues, new) = (Vec::new(), BTreeMap::new());
+        Self { cancelled, queues, new, keys: BTreeSet::new(), replaced: BTreeSet::new() }
+    }
+
+    fn add(&mut self, scheduler: &Scheduler, call: &'a NewCall) {
+        let Some(queue) = scheduler.lanes.find(&call.queue) else { return };
+        if !self.queues.iter().any(|(known, _)| *known == queue) {
+            self.queues.push((queue, call));
+        }
+        let is_known = scheduler.duplicate(queue, call).is_some();
+        let is_again = call.dedupe.as_ref().is_some_and(|key| !self.keys.insert((queue, key)));
+        if is_known || is_again {
+            return;
+        }
+        let replaced = scheduler.replaced(queue, call).map(|slot| scheduler.calls[slot].id);
+        let replaces = replaced.is_some_and(|id| !self.cancelled.contains(&id));
+        let again = call
+            .supersedes
+            .as_ref()
+            .is_some_and(|key| !self.replaced.insert((queue, &call.lane, key)));
+        if !replaces && !again {
+            *self.new.entry(queue).or_insert(0) += 1;
+        }
+    }
+}

@@ -1,0 +1,126 @@
+//! The passage of time: what is due happens, in a fixed order.
+
+use super::Scheduler;
+use super::calls::{CallSlot, MeterSlot};
+use super::meters::QueueSlot;
+use crate::lanes::call::{Attempts, CallId, End, Lease};
+use crate::lanes::effect::Effect;
+use crate::name::Key;
+use crate::time::{Now, Timestamp};
+use std::collections::BTreeSet;
+
+/// What happens at which instant.
+#[derive(Debug, Default)]
+pub(super) struct Timers {
+    /// On the wall clock: calls that join their lanes.
+    pub(super) joins: BTreeSet<(Timestamp, CallId)>,
+    /// On the wall clock: calls that end unstarted.
+    pub(super) expiries: BTreeSet<(Timestamp, CallId)>,
+    /// Leases, by token.
+    pub(super) leases: BTreeSet<(Timestamp, u64, CallSlot)>,
+    /// Calls that have rested.
+    pub(super) rests: BTreeSet<(Timestamp, CallId)>,
+    pub(super) dedupes: BTreeSet<(Timestamp, QueueSlot, Key)>,
+    /// Meters that a queue looks at again.
+    pub(super) wakes: BTreeSet<(Timestamp, MeterSlot, QueueSlot)>,
+}
+
+impl Scheduler {
+    /// Everything that is due by now happens.
+    pub fn advance(&mut self, now: Now) {
+        self.now = self.now.max(now.at);
+        while let Some(id) = pop_due(&mut self.timers.joins, |entry| entry.0 <= now.wall) {
+            self.join(id.1);
+        }
+        while let Some(id) = pop_due(&mut self.timers.expiries, |entry| entry.0 <= now.wall) {
+            self.expire(id.1);
+        }
+        while let Some(lease) = pop_due(&mut self.timers.leases, |entry| entry.0 <= now.at) {
+            self.crash(lease.2, lease.1, now);
+        }
+        while let Some(rest) = pop_due(&mut self.timers.rests, |entry| entry.0 <= now.at) {
+            self.rested(rest.1, rest.0);
+        }
+        while let Some(dedupe) = pop_due(&mut self.timers.dedupes, |entry| entry.0 <= now.at) {
+            self.dedupes.remove(&(dedupe.1, dedupe.2));
+        }
+        self.rehead();
+        while let Some(wake) = pop_due(&mut self.timers.wakes, |entry| entry.0 <= now.at) {
+            if let Some(crowd) = self.meters[wake.1].crowds.get_mut(&wake.2) {
+                crowd.wakes = None;
+            }
+            self.offer(wake.1, wake.2);
+        }
+    }
+
+    /// When something is due next, on limit time, as the wall clock stands now.
+    pub fn next_due(&self, now: Now) -> Option<Timestamp> {
+        let Timers { joins, expiries, leases, rests, dedupes: _, wakes } = &self.timers;
+        let walls = [joins.first().map(|entry| entry.0), expiries.first().map(|entry| entry.0)];
+        let walls = walls.into_iter().flatten().map(|wall| now.at.plus(wall.since(now.wall)));
+        let limits = [
+            leases.first().map(|entry| entry.0),
+            rests.first().map(|entry| entry.0),
+            wakes.first().map(|entry| entry.0),
+        ];
+        walls.chain(limits.into_iter().flatten()).min()
+    }
+
+    fn join(&mut self, id: CallId) {
+        let found = self.calls.find(id);
+        if found.is_some_and(|slot| !self.calls[slot].has_joined) {
+            self.emit(Effect::Joined { id, arrival: self.arrivals });
+        }
+    }
+
+    fn expire(&mut self, id: CallId) {
+        let found = self.calls.find(id);
+        if found.is_some_and(|slot| self.calls[slot].progress.is_none()) {
+            self.emit(Effect::Ended { id, end: End::Expired });
+        }
+    }
+
+    fn crash(&mut self, slot: CallSlot, token: u64, now: Now) {
+        let call = &self.calls[slot];
+        let lease = Lease { call: call.id, token };
+        let mut attempts = call.attempts();
+        attempts.crashes += 1;
+        let crashes_max = self.lanes.queue(self.lanes[call.lane].queue).spec.crashes_max;
+        self.emit(Effect::Settled { lease, actual: [].into(), now });
+        self.come_back(slot, attempts, attempts.crashes >= crashes_max, now.at);
+    }
+
+    fn rested(&mut self, id: CallId, until: Timestamp) {
+        let Some(slot) = self.calls.find(id) else { return };
+        if self.calls[slot].progress.as_ref().is_none_or(|p| p.rests_until != until) {
+            return;
+        }
+        let (rank, lane) = (self.calls[slot].rank(), self.calls[slot].lane);
+        if self.lanes[lane].resting.remove(&rank).is_some() {
+            self.lanes[lane].back.insert(rank, slot);
+            self.touched.push(lane);
+        }
+    }
+
+    /// A start is over and the call is not: it waits again, or ends.
+    pub(super) fn come_back(
+        &mut self,
+        slot: CallSlot,
+        attempts: Attempts,
+        is_dead: bool,
+        eligible: Timestamp,
+    ) {
+        let call = &self.calls[slot];
+        let id = call.id;
+        let is_cancelled = call.progress.as_ref().is_some_and(|progress| progress.is_cancelled);
+        self.emit(match (is_cancelled, is_dead) {
+            (true, _) => Effect::Ended { id, end: End::Cancelled },
+            (false, true) => Effect::Ended { id, end: End::Dead },
+            (false, false) => Effect::CameBack { id, attempts, eligible },
+        });
+    }
+}
+
+fn pop_due<T: Ord>(timers: &mut BTreeSet<T>, is_due: impl FnOnce(&T) -> bool) -> Option<T> {
+    if is_due(timers.first()?) { timers.pop_first() } else { None }
+}

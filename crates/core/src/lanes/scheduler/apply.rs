@@ -1,0 +1,326 @@
+//! Applying effects: the one way in which what lasts is changed.
+
+use super::Scheduler;
+use super::calls::{Call, CallSlot, Flight, LaneSlot, Line};
+use super::lanes::Head;
+use crate::lanes::act::Record;
+use crate::lanes::call::{Attempts, CallId, End, Lease, NewCall};
+use crate::lanes::claim::Scope;
+use crate::lanes::effect::Effect;
+use crate::lanes::queue::OnDead;
+use crate::meter::{Holding, Payment};
+use crate::rule::slots::HoldId;
+use crate::time::{Now, Timestamp};
+
+impl Scheduler {
+    /// A scheduler to which all this has happened.
+    pub fn recovered<'a>(effects: impl IntoIterator<Item = &'a Effect>) -> Self {
+        let mut scheduler = Self::default();
+        for effect in effects {
+            scheduler.apply(effect);
+        }
+        scheduler.rehead();
+        scheduler
+    }
+
+    /// What changed since this was asked last, in order.
+    pub fn take_effects(&mut self) -> Vec<Effect> {
+        std::mem::take(&mut self.effects)
+    }
+
+    /// Changes what lasts, and says so.
+    pub(super) fn emit(&mut self, effect: Effect) {
+        self.apply(&effect);
+        self.effects.push(effect);
+    }
+
+    fn apply(&mut self, effect: &Effect) {
+        match effect {
+            Effect::LimitDefined { name, definition, now } => {
+                if let Some(limit) = self.meters.define(name, definition.clone(), *now) {
+                    self.limit_changed(limit, true);
+                }
+            }
+            Effect::QueueDefined { name, spec } => {
+                let queue = self.lanes.define(name, spec.clone());
+                self.touched.extend(self.lanes.of(queue));
+            }
+            Effect::Paused(scope) => self.set_paused(scope, true),
+            Effect::Resumed(scope) => self.set_paused(scope, false),
+            Effect::Reopened { limit, partition } => self.reopened(limit, partition.as_ref()),
+            Effect::Accepted { id, call, arrival, remembered } => {
+                self.accepted(*id, call, *arrival, *remembered);
+            }
+            Effect::Joined { id, arrival } => self.joined(*id, *arrival),
+            Effect::Started { lease, now, expires } => self.started(*lease, *now, *expires),
+            Effect::Renewed { lease, now, expires } => self.renewed(*lease, *now, *expires),
+            Effect::Settled { lease, actual, now } => self.settled(*lease, actual, *now),
+            Effect::Closed { id, line, until, now } => self.closed(*id, *line, *until, *now),
+            Effect::CameBack { id, attempts, eligible } => {
+                self.came_back(*id, *attempts, *eligible);
+            }
+            Effect::CancelAsked(id) => self.cancel_asked(*id),
+            Effect::Ended { id, end } => self.ended(*id, *end),
+            Effect::Written { key, revision, bytes } => {
+                self.revisions = revision.0;
+                match bytes.clone() {
+                    Some(bytes) => {
+                        self.records.insert(key.clone(), Record { revision: *revision, bytes });
+                    }
+                    None => {
+                        self.records.remove(key);
+                    }
+                }
+            }
+            Effect::Counted { key, left: 0 } => {
+                self.joins.remove(key);
+            }
+            Effect::Counted { key, left } => {
+                self.joins.insert(key.clone(), *left);
+            }
+        }
+    }
+
+    fn set_paused(&mut self, scope: &Scope, is_paused: bool) {
+        match scope {
+            Scope::Queue(name) => {
+                let Some(queue) = self.lanes.find(name) else { return };
+                self.lanes.queue_mut(queue).is_paused = is_paused;
+                self.touched.extend(self.lanes.of(queue));
+            }
+            Scope::Lane(name, lane) => {
+                let Some(queue) = self.lanes.find(name) else { return };
+                let slot = self.lanes.at(queue, lane);
+                let lane = &mut self.lanes[slot];
+                lane.is_paused = is_paused;
+                lane.is_held &= is_paused;
+                self.touched.push(slot);
+            }
+            Scope::Limit(name) => {
+                let Some(limit) = self.meters.limit(name) else { return };
+                self.meters.set_paused(limit, is_paused);
+                self.limit_changed(limit, !is_paused);
+            }
+        }
+    }
+
+    fn reopened(&mut self, limit: &str, partition: Option<&crate::Partition>) {
+        let Some(limit) = self.meters.limit(limit) else { return };
+        let meter = self.meters.at(limit, partition);
+        if let Some(meter) = &mut self.meters[meter].meter {
+            meter.reopen();
+        }
+        self.refresh(meter);
+    }
+
+    fn accepted(&mut self, id: CallId, new: &NewCall, arrival: Option<u64>, remembered: Timestamp) {
+        self.ids = id.0 + 1;
+        let Some(queue) = self.lanes.find(&new.queue) else { return };
+        let lane = self.lanes.at(queue, &new.lane);
+        let lines = self.resolve(new);
+        let tolls = self.calls.intern(&lines);
+        let (priority, has_joined, progress) = (new.priority, false, None);
+        let call = Call { id, arrival: 0, lane, tolls, priority, has_joined, progress };
+        let slot = self.calls.insert(call);
+        self.lanes.queue_mut(queue).depth += 1;
+        if let Some(key) = &new.dedupe {
+            self.dedupes.insert((queue, key.clone()), id);
+            self.timers.dedupes.insert((remembered, queue, key.clone()));
+        }
+        if let Some(key) = &new.supersedes {
+            self.newest.insert(lane, key, slot);
+        }
+        if let Some(expires) = new.expires {
+            self.timers.expiries.insert((expires, id));
+        }
+        match (arrival, new.not_before) {
+            (Some(arrival), _) => self.line_up(slot, arrival),
+            (None, due) => {
+                self.timers.joins.insert((due.unwrap_or_default(), id));
+            }
+        }
+    }
+
+    /// A call's tolls by meter: those at one meter add up.
+    fn resolve(&mut self, new: &NewCall) -> Vec<Line> {
+        let mut lines: Vec<Line> = Vec::with_capacity(new.tolls.len());
+        for toll in &new.tolls {
+            let Some(limit) = self.meters.limit(&toll.limit) else { continue };
+            let meter = self.meters.at(limit, toll.partition.as_ref());
+            match lines.iter_mut().find(|line| line.meter == meter) {
+                Some(line) => {
+                    line.weight = line.weight.saturating_add(toll.weight);
+                    line.hears_feedback |= toll.hears_feedback;
+                }
+                None => {
+                    let (weight, hears_feedback) = (toll.weight, toll.hears_feedback);
+                    lines.push(Line { meter, weight, hears_feedback });
+                }
+            }
+        }
+        lines
+    }
+
+    fn joined(&mut self, id: CallId, arrival: u64) {
+        let Some(slot) = self.calls.find(id) else { return };
+        self.line_up(slot, arrival);
+    }
+
+    /// Puts a call that never started into its lane's order.
+    fn line_up(&mut self, slot: CallSlot, arrival: u64) {
+        self.arrivals = self.arrivals.max(arrival + 1);
+        let call = &mut self.calls[slot];
+        (call.arrival, call.has_joined) = (arrival, true);
+        let (rank, lane) = (call.rank(), call.lane);
+        self.lanes[lane].waiting.insert(rank, slot);
+        self.touched.push(lane);
+    }
+
+    fn started(&mut self, lease: Lease, now: Now, expires: Timestamp) {
+        self.tokens = self.tokens.max(lease.token);
+        let Some(slot) = self.calls.find(lease.call) else { return };
+        let lane = self.calls[slot].lane;
+        let holding = Holding { id: HoldId(lease.token), expires };
+        let payments = self.pay(lane, slot, now, holding);
+        if self.lanes[lane].head.is_some_and(|head| head.call == slot) {
+            self.dismiss(lane);
+        }
+        self.take_from_lane(lane, slot);
+        self.timers.leases.insert((expires, lease.token, slot));
+        let progress = self.calls[slot].progress.get_or_insert_default();
+        progress.flight = Some(Flight { token: lease.token, expires, payments });
+        self.lanes[lane].in_flight += 1;
+        self.touched.push(lane);
+    }
+
+    /// Takes the tolls of a call that starts, and counts what its lane was served.
+    fn pay(
+        &mut self,
+        lane: LaneSlot,
+        call: CallSlot,
+        now: Now,
+        holding: Holding,
+    ) -> Box<[Payment]> {
+        let count = self.calls.lines_at(call).len();
+        let head = self.lanes[lane].head.filter(|head| head.call == call);
+        let head = head.unwrap_or(Head::new(call));
+        let tags: Vec<_> = (0..count).map(|at| self.place(lane, head, at).tag()).collect();
+        let mut payments = Vec::with_capacity(count);
+        for (at, tag) in tags.into_iter().enumerate() {
+            let Line { meter, weight, .. } = self.calls.lines_at(call)[at];
+            let paid = self.meters.change(meter, now, |meter, definition| {
+                meter.pay(definition, weight, (now, now.at), Some(holding))
+            });
+            payments.extend(paid);
+            let book = &mut self.meters[meter];
+            book.vtime = book.vtime.max(tag);
+            self.lanes[lane].set_finish(meter, tag.saturating_add(weight));
+        }
+        payments.into()
+    }
+
+    /// Takes a joined call that is not in flight from its lane's order.
+    fn take_from_lane(&mut self, lane: LaneSlot, call: CallSlot) {
+        let rank = self.calls[call].rank();
+        let book = &mut self.lanes[lane];
+        for order in [&mut book.waiting, &mut book.back, &mut book.resting] {
+            if order.get(&rank) == Some(&call) {
+                order.remove(&rank);
+            }
+        }
+    }
+
+    fn renewed(&mut self, lease: Lease, now: Now, expires: Timestamp) {
+        let Some(slot) = self.in_flight(lease) else { return };
+        let flight = self.calls[slot].progress.as_mut().and_then(|p| p.flight.as_mut());
+        let Some(flight) = flight else { return };
+        self.timers.leases.remove(&(flight.expires, flight.token, slot));
+        self.timers.leases.insert((expires, flight.token, slot));
+        flight.expires = expires;
+        let holds: Vec<_> = flight.payments.iter().map(|payment| payment.hold).collect();
+        for (at, hold) in holds.into_iter().enumerate() {
+            let meter = self.calls.lines_at(slot)[at].meter;
+            if let Some(hold) = hold {
+                self.meters.change(meter, now, |meter, _| meter.renew(hold, expires, now.at));
+            }
+            self.refresh(meter);
+        }
+    }
+
+    fn settled(&mut self, lease: Lease, actual: &[u64], now: Now) {
+        self.now = self.now.max(now.at);
+        let Some(slot) = self.in_flight(lease) else { return };
+        let lane = self.calls[slot].lane;
+        let flight = self.calls[slot].progress.as_mut().and_then(|p| p.flight.take());
+        let Some(flight) = flight else { return };
+        self.timers.leases.remove(&(flight.expires, flight.token, slot));
+        self.lanes[lane].in_flight -= 1;
+        self.touched.push(lane);
+        for (at, payment) in flight.payments.iter().enumerate() {
+            let meter = self.calls.lines_at(slot)[at].meter;
+            if let Some(actual) = actual.get(at) {
+                self.settle_payment(meter, payment, *actual, now);
+            }
+            // Slots end with the lease in any case.
+            self.refresh(meter);
+        }
+    }
+
+    fn settle_payment(&mut self, meter: u32, payment: &Payment, actual: u64, now: Now) {
+        let is_defined = self.meters.definition(meter).is_some();
+        self.meters.change(meter, now, |meter, definition| {
+            if is_defined {
+                meter.settle(definition, payment, actual, now);
+            } else if let Some(hold) = payment.hold {
+                meter.release(hold);
+            }
+        });
+    }
+
+    fn closed(&mut self, id: CallId, line: usize, until: Timestamp, now: Now) {
+        let Some(slot) = self.calls.find(id) else { return };
+        let meter = self.calls.lines_at(slot)[line].meter;
+        self.meters.change(meter, now, |meter, _| {
+            meter.close(until, "the upstream asked for a pause", now.at);
+        });
+    }
+
+    fn came_back(&mut self, id: CallId, attempts: Attempts, eligible: Timestamp) {
+        let Some(slot) = self.calls.find(id) else { return };
+        let (rank, lane) = (self.calls[slot].rank(), self.calls[slot].lane);
+        let progress = self.calls[slot].progress.get_or_insert_default();
+        (progress.attempts, progress.rests_until) = (attempts, eligible);
+        if eligible > self.now {
+            self.timers.rests.insert((eligible, id));
+            self.lanes[lane].resting.insert(rank, slot);
+        } else {
+            self.lanes[lane].back.insert(rank, slot);
+        }
+        self.touched.push(lane);
+    }
+
+    fn cancel_asked(&mut self, id: CallId) {
+        let Some(slot) = self.calls.find(id) else { return };
+        self.calls[slot].progress.get_or_insert_default().is_cancelled = true;
+    }
+
+    fn ended(&mut self, id: CallId, end: End) {
+        let Some(slot) = self.calls.find(id) else { return };
+        let lane = self.calls[slot].lane;
+        if self.calls[slot].has_joined {
+            self.take_from_lane(lane, slot);
+        }
+        // Before the call is gone, for the head's place is read from it.
+        if self.lanes[lane].head.is_some_and(|head| head.call == slot) {
+            self.dismiss(lane);
+        }
+        let queue = self.lanes[lane].queue;
+        let book = self.lanes.queue_mut(queue);
+        book.depth -= 1;
+        let holds = end == End::Dead && book.spec.on_dead == OnDead::Hold;
+        self.lanes[lane].is_held |= holds;
+        self.touched.push(lane);
+        self.newest.remove(slot);
+        self.calls.remove(slot);
+    }
+}

@@ -1,0 +1,204 @@
+//! The calls that have not ended, and the sets of tolls they share.
+
+use crate::lanes::call::{Attempts, CallId};
+use crate::meter::Payment;
+use crate::time::Timestamp;
+use crate::turn::Priority;
+use hashbrown::HashTable;
+use slab::Slab;
+
+/// Where a call is kept.
+pub(super) type CallSlot = u32;
+/// Where a lane is kept.
+pub(super) type LaneSlot = u32;
+/// Where a meter is kept.
+pub(super) type MeterSlot = u32;
+/// Where a set of tolls is kept.
+type TollsSlot = u32;
+
+/// A call's place among those of its lane, and of its queue: what is less goes first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Rank(u64);
+
+impl Rank {
+    /// The highest priority goes first, then the earliest arrival.
+    pub(super) fn new(priority: Priority, arrival: u64) -> Self {
+        let below = u64::from(Priority::MAX.level() - priority.level());
+        // Arrivals count calls: 2^60 of them take longer than anyone waits.
+        Self(below << 60 | arrival)
+    }
+}
+
+/// A call that has not ended.
+#[derive(Debug)]
+pub(super) struct Call {
+    pub(super) id: CallId,
+    /// Of no meaning before it has joined its lane.
+    pub(super) arrival: u64,
+    pub(super) lane: LaneSlot,
+    pub(super) tolls: TollsSlot,
+    pub(super) priority: Priority,
+    pub(super) has_joined: bool,
+    /// `None` as long as it never started.
+    pub(super) progress: Option<Box<Progress>>,
+}
+
+/// What is known of a call that was started before.
+#[derive(Debug, Default)]
+pub(super) struct Progress {
+    pub(super) attempts: Attempts,
+    pub(super) is_cancelled: bool,
+    pub(super) flight: Option<Flight>,
+    /// Not to start again before.
+    pub(super) rests_until: Timestamp,
+}
+
+/// A start that is not settled.
+#[derive(Debug)]
+pub(super) struct Flight {
+    pub(super) token: u64,
+    pub(super) expires: Timestamp,
+    /// One for each line of its tolls.
+    pub(super) payments: Box<[Payment]>,
+}
+
+impl Call {
+    pub(super) fn rank(&self) -> Rank {
+        Rank::new(self.priority, self.arrival)
+    }
+
+    pub(super) fn attempts(&self) -> Attempts {
+        self.progress.as_ref().map(|progress| progress.attempts).unwrap_or_default()
+    }
+
+    pub(super) fn flight(&self) -> Option<&Flight> {
+        self.progress.as_ref()?.flight.as_ref()
+    }
+}
+
+/// What a call owes at one meter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Line {
+    pub(super) meter: MeterSlot,
+    pub(super) weight: u64,
+    pub(super) hears_feedback: bool,
+}
+
+#[derive(Debug)]
+struct TollSet {
+    lines: Box<[Line]>,
+    hash: u64,
+    /// How many calls owe it.
+    calls: u32,
+}
+
+/// All calls that have not ended.
+#[derive(Debug, Default)]
+pub(super) struct Calls {
+    calls: Slab<Call>,
+    by_id: HashTable<CallSlot>,
+    sets: Slab<TollSet>,
+    by_lines: HashTable<TollsSlot>,
+}
+
+impl Calls {
+    pub(super) fn insert(&mut self, call: Call) -> CallSlot {
+        let hash = mixed(call.id.0);
+        let slot = slot(self.calls.insert(call));
+        let calls = &self.calls;
+        self.by_id.insert_unique(hash, slot, |slot| mixed(calls[index(*slot)].id.0));
+        slot
+    }
+
+    pub(super) fn find(&self, id: CallId) -> Option<CallSlot> {
+        self.by_id.find(mixed(id.0), |slot| self.calls[index(*slot)].id == id).copied()
+    }
+
+    pub(super) fn remove(&mut self, slot: CallSlot) -> Call {
+        let call = self.calls.remove(index(slot));
+        if let Ok(found) = self.by_id.find_entry(mixed(call.id.0), |other| *other == slot) {
+            found.remove();
+        }
+        self.forget_tolls(call.tolls);
+        call
+    }
+
+    pub(super) fn lines(&self, call: &Call) -> &[Line] {
+        &self.sets[index(call.tolls)].lines
+    }
+
+    pub(super) fn lines_at(&self, slot: CallSlot) -> &[Line] {
+        self.lines(&self[slot])
+    }
+
+    /// The slot of a set of tolls, with one more call that owes it.
+    pub(super) fn intern(&mut self, lines: &[Line]) -> TollsSlot {
+        let hash = lines_hash(lines);
+        let sets = &mut self.sets;
+        if let Some(&found) = self.by_lines.find(hash, |set| *sets[index(*set)].lines == *lines) {
+            sets[index(found)].calls += 1;
+            return found;
+        }
+        let made = slot(sets.insert(TollSet { lines: lines.into(), hash, calls: 1 }));
+        self.by_lines.insert_unique(hash, made, |set| sets[index(*set)].hash);
+        made
+    }
+
+    /// The calls in the order of their ids, as they are.
+    #[cfg(test)]
+    pub(super) fn lasting(&self) -> Vec<String> {
+        let mut calls: Vec<_> = self.calls.iter().map(|(_, call)| call).collect();
+        calls.sort_unstable_by_key(|call| call.id);
+        let written = calls.into_iter().map(|call| {
+            let Call { id, arrival, priority, has_joined, progress, .. } = call;
+            format!("{id:?} {arrival} {priority:?} {has_joined} {progress:?}")
+        });
+        written.collect()
+    }
+
+    fn forget_tolls(&mut self, set: TollsSlot) {
+        let tolls = &mut self.sets[index(set)];
+        tolls.calls -= 1;
+        if tolls.calls > 0 {
+            return;
+        }
+        if let Ok(found) = self.by_lines.find_entry(tolls.hash, |other| *other == set) {
+            found.remove();
+        }
+        self.sets.remove(index(set));
+    }
+}
+
+impl std::ops::Index<CallSlot> for Calls {
+    type Output = Call;
+
+    fn index(&self, slot: CallSlot) -> &Call {
+        &self.calls[index(slot)]
+    }
+}
+
+impl std::ops::IndexMut<CallSlot> for Calls {
+    fn index_mut(&mut self, slot: CallSlot) -> &mut Call {
+        &mut self.calls[index(slot)]
+    }
+}
+
+/// Four billion of a kind fit in a slot; memory ends before.
+pub(super) fn slot(index: usize) -> u32 {
+    u32::try_from(index).unwrap_or(u32::MAX)
+}
+
+pub(super) fn index(slot: u32) -> usize {
+    slot as usize
+}
+
+/// Spreads numbers that follow each other; they are ours, not a caller's.
+pub(super) fn mixed(number: u64) -> u64 {
+    number.wrapping_add(1).wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(29)
+}
+
+fn lines_hash(lines: &[Line]) -> u64 {
+    lines.iter().fold(0, |hash, line| {
+        mixed(hash ^ mixed(u64::from(line.meter)) ^ line.weight.rotate_left(17))
+    })
+}

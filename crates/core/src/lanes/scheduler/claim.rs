@@ -1,0 +1,117 @@
+//! Claiming: which heads are tried, and how one starts.
+
+use super::Scheduler;
+use super::calls::{LaneSlot, MeterSlot};
+use super::lanes::{Head, Stand};
+use super::meters::QueueSlot;
+use crate::gate::{self, LINES_MAX, Verdict};
+use crate::lanes::call::{Lease, Started};
+use crate::lanes::claim::{CLAIM_MAX, Claim};
+use crate::lanes::effect::Effect;
+use crate::lanes::queue::LEASE_MAX;
+use crate::time::{Now, Span, Timestamp};
+
+impl Scheduler {
+    /// Starts calls of a queue, the first that may go first, up to as many as the worker can take.
+    pub fn claim(&mut self, claim: &Claim, now: Now) -> Vec<Started> {
+        self.advance(now);
+        let Some(queue) = self.lanes.find(&claim.queue) else { return Vec::new() };
+        let asking = self.lanes.queue_mut(queue);
+        asking.asks_until = asking.asks_until.max(claim.asks_until);
+        let lease = claim.lease.unwrap_or(asking.spec.lease);
+        let expires = now.at.plus(lease.clamp(Span::from_nanos(1), LEASE_MAX));
+        let most = claim.most.min(CLAIM_MAX);
+        let mut started = Vec::new();
+        while started.len() < most {
+            let Some(lane) = self.next_candidate(queue, now) else { break };
+            started.extend(self.try_head(lane, now, expires));
+        }
+        started
+    }
+
+    /// The head of a queue that goes first of those that owe nothing, or have their turn where they
+    /// stand and are open there.
+    fn next_candidate(&mut self, queue: QueueSlot, now: Now) -> Option<LaneSlot> {
+        loop {
+            let book = self.lanes.queue(queue);
+            let (free, open) = (book.free.first().copied(), book.open.first().copied());
+            let (rank, meter) = match (free, open) {
+                (Some((rank, lane)), None) => return Some(self.checked(rank, lane)),
+                (Some((rank, lane)), Some((other, _))) if rank < other => return Some(lane),
+                (_, Some(open)) => open,
+                (None, None) => return None,
+            };
+            let Some(lane) = self.open_at(meter, queue, now) else { continue };
+            return Some(self.checked(rank, lane));
+        }
+    }
+
+    /// Who has the turn at a meter, if its way is open there; the queue does not look there again
+    /// until it may be.
+    fn open_at(&mut self, meter: MeterSlot, queue: QueueSlot, now: Now) -> Option<LaneSlot> {
+        let lane = self.turn_at(meter, queue);
+        let head = lane.and_then(|lane| Some((lane, self.lanes[lane].head?)));
+        let Some((lane, head @ Head { stand: Stand::At { line, .. }, .. })) = head else {
+            self.withdraw(meter, queue, None);
+            return None;
+        };
+        let way = self.line((lane, head), line, now).way(head.is_senior, now);
+        if let Some(blocker) = way {
+            let wakes = self.looked_at_again(meter, queue, blocker, now);
+            self.withdraw(meter, queue, wakes);
+            return None;
+        }
+        Some(lane)
+    }
+
+    fn checked(&self, rank: super::calls::Rank, lane: LaneSlot) -> LaneSlot {
+        debug_assert_eq!(
+            self.lanes[lane].head.map(|head| self.calls[head.call].rank()),
+            Some(rank),
+            "a queue knows its heads by their rank"
+        );
+        lane
+    }
+
+    /// Starts a head that may go, or lets it stand where it must.
+    fn try_head(&mut self, lane: LaneSlot, now: Now, expires: Timestamp) -> Option<Started> {
+        let head = self.lanes[lane].head?;
+        let mut patience = head.patience;
+        let count = self.calls.lines_at(head.call).len().min(LINES_MAX);
+        let lines: Vec<_> = (0..count).map(|at| self.line((lane, head), at, now)).collect();
+        let verdict = gate::pass(&lines, head.is_senior, &mut patience, now);
+        drop(lines);
+        match verdict {
+            Verdict::Start => return Some(self.start(lane, head, now, expires)),
+            Verdict::Park { at, .. } => {
+                self.set_patience(lane, patience);
+                self.leave(lane);
+                self.park(lane, at);
+            }
+            Verdict::Stand { at, is_impatient, .. } => {
+                self.set_patience(lane, patience);
+                self.leave(lane);
+                if is_impatient {
+                    self.make_senior(lane);
+                }
+                self.come_to_stand(lane, at);
+            }
+        }
+        None
+    }
+
+    fn set_patience(&mut self, lane: LaneSlot, patience: crate::turn::Patience) {
+        if let Some(head) = &mut self.lanes[lane].head {
+            head.patience = patience;
+        }
+    }
+
+    fn start(&mut self, lane: LaneSlot, head: Head, now: Now, expires: Timestamp) -> Started {
+        let call = &self.calls[head.call];
+        let lease = Lease { call: call.id, token: self.tokens + 1 };
+        let attempts = call.attempts();
+        self.emit(Effect::Started { lease, now, expires });
+        self.rehead();
+        Started { lease, lane: self.lanes[lane].name.clone(), attempts, expires }
+    }
+}

@@ -1,0 +1,304 @@
+//! Heads: where each stands, and which meters have one to offer.
+
+use super::Scheduler;
+use super::calls::{LaneSlot, Line, MeterSlot};
+use super::lanes::{Head, Stand};
+use super::meters::QueueSlot;
+use crate::gate;
+use crate::meter::{Blocker, Cause};
+use crate::rule::Opening;
+use crate::time::{Now, Timestamp};
+use crate::turn::{Company, Place};
+
+impl Scheduler {
+    /// Sees to it that the heads of all lanes that were touched are the calls that they should be.
+    pub(super) fn rehead(&mut self) {
+        while let Some(lane) = self.touched.pop() {
+            let first = self.lanes.first_of(lane);
+            if self.lanes[lane].head.map(|head| head.call) == first {
+                continue;
+            }
+            self.dismiss(lane);
+            if let Some(call) = first {
+                self.lanes[lane].head = Some(Head::new(call));
+                self.come_to_stand(lane, 0);
+            }
+        }
+    }
+
+    /// Takes a lane's head from all books.
+    pub(super) fn dismiss(&mut self, lane: LaneSlot) {
+        self.leave(lane);
+        self.end_seniority(lane);
+        self.lanes[lane].head = None;
+    }
+
+    /// Lets a head stand at one of its lines, from where it is in no book; parked if the limit there
+    /// is shut to it.
+    pub(super) fn come_to_stand(&mut self, lane: LaneSlot, line: usize) {
+        let Some(head) = self.lanes[lane].head else { return };
+        let queue = self.lanes[lane].queue;
+        let Some(&Line { meter, .. }) = self.calls.lines_at(head.call).get(line) else {
+            let rank = self.calls[head.call].rank();
+            self.lanes.queue_mut(queue).free.insert((rank, lane));
+            return;
+        };
+        if self.is_shut(head, line) {
+            return self.park(lane, line);
+        }
+        let place = self.place(lane, head, line);
+        let before = self.turn_at(meter, queue);
+        self.set_stand(lane, Stand::At { line, tag: place.tag() });
+        let crowd = self.meters[meter].crowds.entry(queue).or_default();
+        crowd.standing.insert((place, lane));
+        if self.turn_at(meter, queue) != before {
+            self.offer(meter, queue);
+        }
+    }
+
+    /// Sets a head aside at one of its lines, from where it is in no book.
+    pub(super) fn park(&mut self, lane: LaneSlot, line: usize) {
+        let Some(head) = self.lanes[lane].head else { return };
+        let meter = self.calls.lines_at(head.call)[line].meter;
+        self.end_seniority(lane);
+        self.set_stand(lane, Stand::Parked { line });
+        self.meters[meter].parked.insert(lane);
+    }
+
+    /// Takes a head from where it stands.
+    pub(super) fn leave(&mut self, lane: LaneSlot) {
+        let Some(head) = self.lanes[lane].head else { return };
+        let queue = self.lanes[lane].queue;
+        match head.stand {
+            Stand::Free => {
+                let rank = self.calls[head.call].rank();
+                self.lanes.queue_mut(queue).free.remove(&(rank, lane));
+            }
+            Stand::Parked { line } => {
+                let meter = self.calls.lines_at(head.call)[line].meter;
+                self.meters[meter].parked.remove(&lane);
+            }
+            Stand::At { line, .. } => {
+                let meter = self.calls.lines_at(head.call)[line].meter;
+                let place = self.place(lane, head, line);
+                if let Some(crowd) = self.meters[meter].crowds.get_mut(&queue) {
+                    crowd.standing.remove(&(place, lane));
+                }
+                // Whoever had to let it go first may go now, of whichever queue.
+                self.refresh(meter);
+            }
+        }
+        self.set_stand(lane, Stand::Free);
+    }
+
+    /// Makes a head the senior of all its meters, if none of them has one.
+    pub(super) fn make_senior(&mut self, lane: LaneSlot) -> bool {
+        let Some(head) = self.lanes[lane].head else { return false };
+        let lines = self.calls.lines_at(head.call);
+        if head.is_senior || lines.iter().any(|line| self.meters[line.meter].senior.is_some()) {
+            return false;
+        }
+        for line in lines {
+            self.meters[line.meter].senior = Some(lane);
+        }
+        if let Some(head) = &mut self.lanes[lane].head {
+            head.is_senior = true;
+        }
+        true
+    }
+
+    fn end_seniority(&mut self, lane: LaneSlot) {
+        let Some(head) = self.lanes[lane].head.filter(|head| head.is_senior) else { return };
+        for at in 0..self.calls.lines_at(head.call).len() {
+            let meter = self.calls.lines_at(head.call)[at].meter;
+            self.meters[meter].senior = None;
+            self.refresh(meter);
+        }
+        if let Some(head) = &mut self.lanes[lane].head {
+            head.is_senior = false;
+        }
+    }
+
+    /// Something changed at a meter: every queue whose heads stand there tries again.
+    pub(super) fn refresh(&mut self, meter: MeterSlot) {
+        let queues: Vec<_> = self.meters[meter].crowds.keys().copied().collect();
+        for queue in queues {
+            self.offer(meter, queue);
+        }
+    }
+
+    /// Puts a meter among those that a queue may try, under the rank of who has the turn there.
+    pub(super) fn offer(&mut self, meter: MeterSlot, queue: QueueSlot) {
+        self.withdraw(meter, queue, None);
+        let Some(lane) = self.turn_at(meter, queue) else {
+            self.meters[meter].crowds.remove(&queue);
+            return;
+        };
+        let rank = self.lanes[lane].head.map(|head| self.calls[head.call].rank());
+        if let (Some(rank), Some(crowd)) = (rank, self.meters[meter].crowds.get_mut(&queue)) {
+            crowd.offered = Some(rank);
+            self.lanes.queue_mut(queue).open.insert((rank, meter));
+        }
+    }
+
+    /// Takes a meter from those that a queue may try, until `wakes` or until something changes.
+    pub(super) fn withdraw(
+        &mut self,
+        meter: MeterSlot,
+        queue: QueueSlot,
+        wakes: Option<Timestamp>,
+    ) {
+        let Some(crowd) = self.meters[meter].crowds.get_mut(&queue) else { return };
+        if let Some(rank) = crowd.offered.take() {
+            self.lanes.queue_mut(queue).open.remove(&(rank, meter));
+        }
+        if let Some(before) = std::mem::replace(&mut crowd.wakes, wakes) {
+            self.timers.wakes.remove(&(before, meter, queue));
+        }
+        if let Some(at) = wakes {
+            self.timers.wakes.insert((at, meter, queue));
+        }
+    }
+
+    /// When a queue should look at a meter again where its first head met a blocker.
+    pub(super) fn looked_at_again(
+        &self,
+        meter: MeterSlot,
+        queue: QueueSlot,
+        blocker: Blocker,
+        now: Now,
+    ) -> Option<Timestamp> {
+        if blocker.cause == Cause::Turn {
+            // The others keep their turn as long as someone asks for them.
+            let crowds = self.meters[meter].crowds.keys().copied();
+            let seniors = self.meters[meter].senior.map(|lane| self.lanes[lane].queue);
+            let others = crowds.chain(seniors).filter(|other| *other != queue);
+            let until = others.map(|other| self.lanes.queue(other).asks_until);
+            return until.filter(|until| *until > now.at).min();
+        }
+        match blocker.opening {
+            Opening::At(opens) => Some(opens),
+            Opening::OnRelease => None,
+        }
+    }
+
+    /// Who has the turn among a queue's heads at a meter: the senior, if nobody of a higher priority
+    /// stands there, or else the first.
+    pub(super) fn turn_at(&self, meter: MeterSlot, queue: QueueSlot) -> Option<LaneSlot> {
+        let book = &self.meters[meter];
+        let &(first, lane) = book.crowds.get(&queue)?.standing.first()?;
+        let senior = book.senior.filter(|senior| {
+            self.lanes[*senior].queue == queue
+                && self.stands_at(*senior, meter)
+                && self.priority(*senior) >= Some(first.priority())
+        });
+        Some(senior.unwrap_or(lane))
+    }
+
+    fn stands_at(&self, lane: LaneSlot, meter: MeterSlot) -> bool {
+        self.lanes[lane].head.is_some_and(|head| match head.stand {
+            Stand::At { line, .. } => self.calls.lines_at(head.call)[line].meter == meter,
+            _ => false,
+        })
+    }
+
+    fn priority(&self, lane: LaneSlot) -> Option<crate::turn::Priority> {
+        self.lanes[lane].head.map(|head| self.calls[head.call].priority)
+    }
+
+    fn set_stand(&mut self, lane: LaneSlot, stand: Stand) {
+        if let Some(head) = &mut self.lanes[lane].head {
+            head.stand = stand;
+        }
+    }
+
+    /// A head's place at one of its meters.
+    pub(super) fn place(&self, lane: LaneSlot, head: Head, line: usize) -> Place {
+        let call = &self.calls[head.call];
+        let tag = match head.stand {
+            Stand::At { line: at, tag } if at == line => tag,
+            _ => {
+                let meter = self.calls.lines(call)[line].meter;
+                self.meters[meter].vtime.max(self.lanes[lane].finish(meter))
+            }
+        };
+        Place::new(call.priority, tag, call.arrival)
+    }
+
+    /// Who else is at a meter, of those whose queue is asking.
+    fn company(
+        &self,
+        lane: LaneSlot,
+        meter: MeterSlot,
+        asks: impl Fn(QueueSlot) -> bool,
+    ) -> Company {
+        let book = &self.meters[meter];
+        let firsts = book.crowds.iter().filter(|(queue, _)| asks(**queue));
+        let firsts = firsts.filter_map(|(_, crowd)| {
+            crowd.standing.iter().find(|(_, other)| *other != lane).map(|(place, _)| *place)
+        });
+        let senior = book.senior.filter(|other| *other != lane && asks(self.lanes[*other].queue));
+        let senior = senior.and_then(|other| {
+            let head = self.lanes[other].head?;
+            let lines = self.calls.lines_at(head.call);
+            let line = lines.iter().position(|line| line.meter == meter)?;
+            Some(self.place(other, head, line))
+        });
+        Company { first: firsts.min(), senior }
+    }
+
+    /// All that matters to a head at one of its lines.
+    pub(super) fn line(
+        &self,
+        (lane, head): (LaneSlot, Head),
+        line: usize,
+        now: Now,
+    ) -> gate::Line<'_> {
+        let Line { meter, weight, .. } = self.calls.lines_at(head.call)[line];
+        let own = self.lanes[lane].queue;
+        let asks = |queue: QueueSlot| queue == own || now.at < self.lanes.queue(queue).asks_until;
+        gate::Line {
+            definition: self.meters.definition(meter),
+            is_paused: self.meters.is_paused(meter),
+            meter: self.meters[meter].meter.as_ref(),
+            weight,
+            place: self.place(lane, head, line),
+            company: self.company(lane, meter, asks),
+        }
+    }
+
+    fn is_shut(&self, head: Head, line: usize) -> bool {
+        let Line { meter, weight, .. } = self.calls.lines_at(head.call)[line];
+        let shuts = |definition: &crate::Definition| weight > definition.capacity();
+        self.meters.is_paused(meter) || self.meters.definition(meter).is_none_or(shuts)
+    }
+
+    /// A limit changed: those it shuts out are set aside, the others at its meters try again.
+    pub(super) fn limit_changed(&mut self, limit: super::meters::LimitSlot, wakes_parked: bool) {
+        for meter in self.meters.of(limit) {
+            let parked: Vec<_> = match wakes_parked {
+                true => self.meters[meter].parked.iter().copied().collect(),
+                false => Vec::new(),
+            };
+            let crowds = self.meters[meter].crowds.values();
+            let standing: Vec<_> =
+                crowds.flat_map(|crowd| crowd.standing.iter().map(|(_, lane)| *lane)).collect();
+            for lane in parked {
+                if let Some(Stand::Parked { line }) = self.lanes[lane].head.map(|head| head.stand) {
+                    self.leave(lane);
+                    self.come_to_stand(lane, line);
+                }
+            }
+            for lane in standing {
+                if let Some(head) = self.lanes[lane].head
+                    && let Stand::At { line, .. } = head.stand
+                    && self.is_shut(head, line)
+                {
+                    self.leave(lane);
+                    self.park(lane, line);
+                }
+            }
+            self.refresh(meter);
+        }
+    }
+}

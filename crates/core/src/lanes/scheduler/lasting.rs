@@ -1,0 +1,21 @@
+//! What lasts, written out: two schedulers to which the same has happened say the same.
+
+use super::Scheduler;
+
+impl Scheduler {
+    /// All that a journal must bring back, as text, in a fixed order.
+    pub(crate) fn lasting(&self) -> String {
+        let calls = self.calls.lasting();
+        let mut records: Vec<_> = self.records.iter().map(|kept| format!("{kept:?}")).collect();
+        let mut joins: Vec<_> = self.joins.iter().map(|kept| format!("{kept:?}")).collect();
+        let mut dedupes: Vec<_> = self.dedupes.iter().map(|kept| format!("{kept:?}")).collect();
+        for sorted in [&mut records, &mut joins, &mut dedupes] {
+            sorted.sort_unstable();
+        }
+        let counters = (self.ids, self.tokens, self.arrivals, self.revisions);
+        format!(
+            "{counters:?} {calls:?} {:?} {records:?} {joins:?} {dedupes:?}",
+            self.meters.lasting()
+        )
+    }
+}
