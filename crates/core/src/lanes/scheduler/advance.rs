@@ -46,7 +46,7 @@ impl Scheduler {
         }
         self.rehead();
         while let Some(wake) = pop_due(&mut self.timers.wakes, |entry| entry.0 <= now.at) {
-            if let Some(crowd) = self.meters[wake.1].crowds.get_mut(&wake.2) {
+            if let Some(crowd) = self.meters[wake.1].crowd_mut(wake.2) {
                 crowd.wakes = None;
             }
             self.offer(wake.1, wake.2);

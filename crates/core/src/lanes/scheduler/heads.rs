@@ -49,8 +49,7 @@ impl Scheduler {
         let place = self.place(lane, head, line);
         let before = self.turn_at(meter, queue);
         self.set_stand(lane, Stand::At { line, tag: place.tag() });
-        let crowd = self.meters[meter].crowds.entry(queue).or_default();
-        crowd.standing.insert((place, lane));
+        self.meters[meter].stand(queue, (place, lane));
         if self.turn_at(meter, queue) != before {
             self.offer(meter, queue);
         }
@@ -81,8 +80,8 @@ impl Scheduler {
             Stand::At { line, .. } => {
                 let meter = self.calls.lines_at(head.call)[line].meter;
                 let place = self.place(lane, head, line);
-                if let Some(crowd) = self.meters[meter].crowds.get_mut(&queue) {
-                    crowd.standing.remove(&(place, lane));
+                if let Some(crowd) = self.meters[meter].crowd_mut(queue) {
+                    crowd.standing.remove((place, lane));
                 }
                 // Whoever had to let it go first may go now, of whichever queue.
                 self.refresh(meter);
@@ -121,8 +120,9 @@ impl Scheduler {
 
     /// Something changed at a meter: every queue whose heads stand there tries again.
     pub(super) fn refresh(&mut self, meter: MeterSlot) {
-        let queues: Vec<_> = self.meters[meter].crowds.keys().copied().collect();
-        for queue in queues {
+        // From the last to the first: an empty crowd goes.
+        for at in (0..self.meters[meter].crowds.len()).rev() {
+            let queue = self.meters[meter].crowds[at].queue;
             self.offer(meter, queue);
         }
     }
@@ -131,11 +131,11 @@ impl Scheduler {
     pub(super) fn offer(&mut self, meter: MeterSlot, queue: QueueSlot) {
         self.withdraw(meter, queue, None);
         let Some(lane) = self.turn_at(meter, queue) else {
-            self.meters[meter].crowds.remove(&queue);
+            self.meters[meter].crowds.retain(|crowd| crowd.queue != queue);
             return;
         };
         let rank = self.lanes[lane].head.map(|head| self.calls[head.call].rank());
-        if let (Some(rank), Some(crowd)) = (rank, self.meters[meter].crowds.get_mut(&queue)) {
+        if let (Some(rank), Some(crowd)) = (rank, self.meters[meter].crowd_mut(queue)) {
             crowd.offered = Some(rank);
             self.lanes.queue_mut(queue).open.insert((rank, meter));
         }
@@ -148,7 +148,7 @@ impl Scheduler {
         queue: QueueSlot,
         wakes: Option<Timestamp>,
     ) {
-        let Some(crowd) = self.meters[meter].crowds.get_mut(&queue) else { return };
+        let Some(crowd) = self.meters[meter].crowd_mut(queue) else { return };
         if let Some(rank) = crowd.offered.take() {
             self.lanes.queue_mut(queue).open.remove(&(rank, meter));
         }
@@ -170,7 +170,7 @@ impl Scheduler {
     ) -> Option<Timestamp> {
         if blocker.cause == Cause::Turn {
             // The others keep their turn as long as someone asks for them.
-            let crowds = self.meters[meter].crowds.keys().copied();
+            let crowds = self.meters[meter].crowds.iter().map(|crowd| crowd.queue);
             let seniors = self.meters[meter].senior.map(|lane| self.lanes[lane].queue);
             let others = crowds.chain(seniors).filter(|other| *other != queue);
             let until = others.map(|other| self.lanes.queue(other).asks_until);
@@ -186,7 +186,7 @@ impl Scheduler {
     /// stands there, or else the first.
     pub(super) fn turn_at(&self, meter: MeterSlot, queue: QueueSlot) -> Option<LaneSlot> {
         let book = &self.meters[meter];
-        let &(first, lane) = book.crowds.get(&queue)?.standing.first()?;
+        let (first, lane) = book.crowd(queue)?.standing.first()?;
         let senior = book.senior.filter(|senior| {
             self.lanes[*senior].queue == queue
                 && self.stands_at(*senior, meter)
@@ -233,9 +233,9 @@ impl Scheduler {
         asks: impl Fn(QueueSlot) -> bool,
     ) -> Company {
         let book = &self.meters[meter];
-        let firsts = book.crowds.iter().filter(|(queue, _)| asks(**queue));
-        let firsts = firsts.filter_map(|(_, crowd)| {
-            crowd.standing.iter().find(|(_, other)| *other != lane).map(|(place, _)| *place)
+        let firsts = book.crowds.iter().filter(|crowd| asks(crowd.queue));
+        let firsts = firsts.filter_map(|crowd| {
+            crowd.standing.iter().find(|(_, other)| *other != lane).map(|(place, _)| place)
         });
         let senior = book.senior.filter(|other| *other != lane && asks(self.lanes[*other].queue));
         let senior = senior.and_then(|other| {
@@ -260,7 +260,7 @@ impl Scheduler {
         gate::Line {
             definition: self.meters.definition(meter),
             is_paused: self.meters.is_paused(meter),
-            meter: self.meters[meter].meter.as_ref(),
+            meter: self.meters[meter].meter.as_deref(),
             weight,
             place: self.place(lane, head, line),
             company: self.company(lane, meter, asks),
@@ -280,9 +280,9 @@ impl Scheduler {
                 true => self.meters[meter].parked.iter().copied().collect(),
                 false => Vec::new(),
             };
-            let crowds = self.meters[meter].crowds.values();
+            let crowds = self.meters[meter].crowds.iter();
             let standing: Vec<_> =
-                crowds.flat_map(|crowd| crowd.standing.iter().map(|(_, lane)| *lane)).collect();
+                crowds.flat_map(|crowd| crowd.standing.iter().map(|(_, lane)| lane)).collect();
             for lane in parked {
                 if let Some(Stand::Parked { line }) = self.lanes[lane].head.map(|head| head.stand) {
                     self.leave(lane);

@@ -6,8 +6,10 @@ use crate::lanes::queue::{Order, QueueSpec};
 use crate::name::{LaneName, QueueName};
 use crate::time::Timestamp;
 use crate::turn::Patience;
+use hashbrown::HashTable;
 use slab::Slab;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::hash::{BuildHasher, RandomState};
 
 /// Most meters at which a lane remembers how far it was served.
 const FINISHES_MAX: usize = 16;
@@ -25,7 +27,8 @@ pub(super) struct Queue {
     pub(super) free: BTreeSet<(Rank, LaneSlot)>,
     /// Meters at which one of its heads may have its turn, by that head's rank.
     pub(super) open: BTreeSet<(Rank, MeterSlot)>,
-    lanes: HashMap<LaneName, LaneSlot>,
+    /// In the order in which they were made.
+    lanes: Vec<LaneSlot>,
 }
 
 /// A lane.
@@ -76,6 +79,21 @@ pub(super) enum Stand {
 }
 
 impl Lane {
+    fn new(queue: QueueSlot, name: &LaneName) -> Self {
+        Self {
+            queue,
+            name: name.clone(),
+            waiting: BTreeMap::new(),
+            back: BTreeMap::new(),
+            resting: BTreeMap::new(),
+            in_flight: 0,
+            is_paused: false,
+            is_held: false,
+            head: None,
+            finishes: Vec::new(),
+        }
+    }
+
     /// Which call is to be the head.
     pub(super) fn first(&self, queue: &Queue) -> Option<CallSlot> {
         let is_free = !queue.is_paused && !self.is_paused && !self.is_held;
@@ -123,6 +141,8 @@ pub(super) struct Lanes {
     queues: Slab<Queue>,
     by_name: HashMap<QueueName, QueueSlot>,
     lanes: Slab<Lane>,
+    by_key: HashTable<LaneSlot>,
+    hashing: RandomState,
 }
 
 impl Lanes {
@@ -150,7 +170,7 @@ impl Lanes {
             depth: 0,
             free: BTreeSet::new(),
             open: BTreeSet::new(),
-            lanes: HashMap::new(),
+            lanes: Vec::new(),
         }));
         self.by_name.insert(name.clone(), made);
         made
@@ -158,34 +178,31 @@ impl Lanes {
 
     /// All lanes of a queue.
     pub(super) fn of(&self, queue: QueueSlot) -> Vec<LaneSlot> {
-        self.queue(queue).lanes.values().copied().collect()
+        self.queue(queue).lanes.clone()
     }
 
     /// The lane of that name, made if there is none.
     pub(super) fn at(&mut self, queue: QueueSlot, name: &LaneName) -> LaneSlot {
-        let of_queue = &mut self.queues[index(queue)].lanes;
-        if let Some(found) = of_queue.get(name) {
-            return *found;
+        if let Some(found) = self.lane_named(queue, name) {
+            return found;
         }
-        let made = slot(self.lanes.insert(Lane {
-            queue,
-            name: name.clone(),
-            waiting: BTreeMap::new(),
-            back: BTreeMap::new(),
-            resting: BTreeMap::new(),
-            in_flight: 0,
-            is_paused: false,
-            is_held: false,
-            head: None,
-            finishes: Vec::new(),
-        }));
-        of_queue.insert(name.clone(), made);
+        let made = slot(self.lanes.insert(Lane::new(queue, name)));
+        let (lanes, hashing) = (&self.lanes, &self.hashing);
+        self.by_key.insert_unique(hashing.hash_one((queue, name.as_str())), made, |slot| {
+            let lane = &lanes[index(*slot)];
+            hashing.hash_one((lane.queue, lane.name.as_str()))
+        });
+        self.queue_mut(queue).lanes.push(made);
         made
     }
 
     /// The lane of that name.
     pub(super) fn lane_named(&self, queue: QueueSlot, name: &str) -> Option<LaneSlot> {
-        self.queue(queue).lanes.get(name).copied()
+        let is_it = |slot: &LaneSlot| {
+            let lane = &self.lanes[index(*slot)];
+            lane.queue == queue && *lane.name == *name
+        };
+        self.by_key.find(self.hashing.hash_one((queue, name)), is_it).copied()
     }
 
     /// Which call is to be the head of a lane.

@@ -6,8 +6,10 @@ use crate::meter::Meter;
 use crate::name::{LimitName, Partition};
 use crate::time::{Now, Timestamp};
 use crate::turn::Place;
+use hashbrown::HashTable;
 use slab::Slab;
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap};
+use std::hash::{BuildHasher, RandomState};
 
 /// Where a limit is kept.
 pub(super) type LimitSlot = u32;
@@ -21,30 +23,104 @@ pub(super) struct LimitBook {
     /// The one its meters were last used with.
     last: Option<Definition>,
     pub(super) is_paused: bool,
-    meters: HashMap<Option<Partition>, MeterSlot>,
+    /// In the order in which they were made.
+    meters: Vec<MeterSlot>,
 }
 
 /// A meter, and who is at it.
 #[derive(Debug)]
 pub(super) struct MeterBook {
     pub(super) limit: LimitSlot,
+    partition: Option<Partition>,
     /// `None`: as new.
-    pub(super) meter: Option<Meter>,
+    pub(super) meter: Option<Box<Meter>>,
     /// The start tag of the last that started: what fair queueing counts from.
     pub(super) vtime: u64,
-    pub(super) crowds: BTreeMap<QueueSlot, Crowd>,
+    /// Who stands here, a crowd for each queue: almost always one.
+    pub(super) crowds: Vec<Crowd>,
     pub(super) parked: BTreeSet<LaneSlot>,
     pub(super) senior: Option<LaneSlot>,
 }
 
 /// The heads of one queue that stand at one meter.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Crowd {
-    pub(super) standing: BTreeSet<(Place, LaneSlot)>,
+    pub(super) queue: QueueSlot,
+    pub(super) standing: Standing,
     /// The rank under which the queue has this meter among those to try.
     pub(super) offered: Option<Rank>,
     /// When it is offered again by itself.
     pub(super) wakes: Option<Timestamp>,
+}
+
+/// Heads in the order of their places. Most meters have one or two, by the million: a tree for each
+/// would cost more than all else that is known of it.
+#[derive(Debug)]
+pub(super) enum Standing {
+    Few(Vec<(Place, LaneSlot)>),
+    Many(BTreeSet<(Place, LaneSlot)>),
+}
+
+/// From how many heads on a tree is kept.
+const MANY: usize = 16;
+
+impl Standing {
+    pub(super) fn insert(&mut self, head: (Place, LaneSlot)) {
+        match self {
+            Self::Many(heads) => {
+                heads.insert(head);
+            }
+            Self::Few(heads) if heads.len() < MANY => {
+                let place = heads.partition_point(|other| *other < head);
+                heads.insert(place, head);
+            }
+            Self::Few(heads) => {
+                let more = heads.drain(..).chain([head]).collect();
+                *self = Self::Many(more);
+            }
+        }
+    }
+
+    pub(super) fn remove(&mut self, head: (Place, LaneSlot)) {
+        match self {
+            Self::Few(heads) => heads.retain(|other| *other != head),
+            Self::Many(heads) => {
+                heads.remove(&head);
+            }
+        }
+    }
+
+    pub(super) fn first(&self) -> Option<(Place, LaneSlot)> {
+        self.iter().next()
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = (Place, LaneSlot)> {
+        let (few, many) = match self {
+            Self::Few(heads) => (Some(heads.iter()), None),
+            Self::Many(heads) => (None, Some(heads.iter())),
+        };
+        few.into_iter().flatten().chain(many.into_iter().flatten()).copied()
+    }
+}
+
+impl MeterBook {
+    pub(super) fn crowd(&self, queue: QueueSlot) -> Option<&Crowd> {
+        self.crowds.iter().find(|crowd| crowd.queue == queue)
+    }
+
+    pub(super) fn crowd_mut(&mut self, queue: QueueSlot) -> Option<&mut Crowd> {
+        self.crowds.iter_mut().find(|crowd| crowd.queue == queue)
+    }
+
+    /// Puts a head of a queue in its place.
+    pub(super) fn stand(&mut self, queue: QueueSlot, head: (Place, LaneSlot)) {
+        if let Some(crowd) = self.crowd_mut(queue) {
+            return crowd.standing.insert(head);
+        }
+        let standing = Standing::Few(vec![head]);
+        self.crowds.reserve_exact(1);
+        self.crowds.push(Crowd { queue, standing, offered: None, wakes: None });
+    }
 }
 
 #[derive(Debug, Default)]
@@ -52,6 +128,8 @@ pub(super) struct Meters {
     limits: Slab<LimitBook>,
     by_name: HashMap<LimitName, LimitSlot>,
     meters: Slab<MeterBook>,
+    by_partition: HashTable<MeterSlot>,
+    hashing: RandomState,
 }
 
 impl Meters {
@@ -84,7 +162,7 @@ impl Meters {
         if let (Some(last), Some(new)) = (&book.last, &definition)
             && last != new
         {
-            for meter in book.meters.values() {
+            for meter in &book.meters {
                 if let Some(meter) = &mut self.meters[index(*meter)].meter {
                     meter.carry(last, new, now);
                 }
@@ -103,27 +181,34 @@ impl Meters {
 
     /// All meters of a limit.
     pub(super) fn of(&self, limit: LimitSlot) -> Vec<MeterSlot> {
-        let mut meters: Vec<_> = self.limits[index(limit)].meters.values().copied().collect();
-        meters.sort_unstable();
-        meters
+        self.limits[index(limit)].meters.clone()
     }
 
     /// The meter of a limit for a partition, made if there is none.
     pub(super) fn at(&mut self, limit: LimitSlot, partition: Option<&Partition>) -> MeterSlot {
-        let meters = &mut self.meters;
-        let of_limit = &mut self.limits[index(limit)].meters;
-        if let Some(found) = of_limit.get(&partition.cloned()) {
+        let (meters, hashing) = (&mut self.meters, &self.hashing);
+        let hash = hashing.hash_one((limit, partition));
+        let is_it = |slot: &MeterSlot| {
+            let book = &meters[index(*slot)];
+            book.limit == limit && book.partition.as_ref() == partition
+        };
+        if let Some(found) = self.by_partition.find(hash, is_it) {
             return *found;
         }
         let made = slot(meters.insert(MeterBook {
             limit,
+            partition: partition.cloned(),
             meter: None,
             vtime: 0,
-            crowds: BTreeMap::new(),
+            crowds: Vec::new(),
             parked: BTreeSet::new(),
             senior: None,
         }));
-        of_limit.insert(partition.cloned(), made);
+        self.by_partition.insert_unique(hash, made, |slot| {
+            let book = &meters[index(*slot)];
+            hashing.hash_one((book.limit, book.partition.as_ref()))
+        });
+        self.limits[index(limit)].meters.push(made);
         made
     }
 
@@ -136,13 +221,14 @@ impl Meters {
     ) -> Option<T> {
         let book = &mut self.meters[index(meter)];
         let definition = self.limits[index(book.limit)].last.as_ref()?;
-        let meter = book.meter.get_or_insert_with(|| Meter::new(definition, now.at));
+        let fresh = || Box::new(Meter::new(definition, now.at));
+        let meter = book.meter.get_or_insert_with(fresh);
         Some(change(meter, definition))
     }
 
     /// The meters in the order in which they were made, as they are.
     #[cfg(test)]
-    pub(super) fn lasting(&self) -> Vec<&Option<Meter>> {
+    pub(super) fn lasting(&self) -> Vec<&Option<Box<Meter>>> {
         self.meters.iter().map(|(_, book)| &book.meter).collect()
     }
 
@@ -151,7 +237,7 @@ impl Meters {
             definition: None,
             last: None,
             is_paused: false,
-            meters: HashMap::new(),
+            meters: Vec::new(),
         }));
         self.by_name.insert(name.clone(), limit);
         limit
