@@ -5,7 +5,7 @@
 use anyhow::bail;
 
 use crate::plan::{FULL, Plan, QUICK};
-use crate::{decisions, http, longest, machine, memory, waiters};
+use crate::{decisions, http, lanes, longest, machine, memory, waiters};
 
 /// Runs the whole comparison, or one child's part of it.
 pub fn run(arguments: &[String]) -> anyhow::Result<()> {
@@ -30,6 +30,20 @@ pub fn run(arguments: &[String]) -> anyhow::Result<()> {
 /// Runs the comparison of servers.
 pub fn run_http() -> anyhow::Result<()> {
     println!("{}\n\n{}", machine::describe(), http::measure()?);
+    Ok(())
+}
+
+/// Runs the bench of lanes, or one child's part of it.
+pub fn run_lanes(arguments: &[String]) -> anyhow::Result<()> {
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    match arguments.as_slice() {
+        [] => println!("{}\n\n{}", machine::describe(), lanes::measure()?),
+        [lanes::COMMAND, meters, count, calls] => {
+            let (lanes, calls) = lanes::parse(count, calls)?;
+            return answer(&lanes::measure_here(meters, lanes, calls)?);
+        }
+        _ => bail!("unknown arguments {arguments:?}: give none"),
+    }
     Ok(())
 }
 

@@ -13,6 +13,7 @@ mod plan;
 
 mod decisions;
 mod http;
+mod lanes;
 mod longest;
 mod memory;
 mod race;
@@ -23,4 +24,4 @@ mod machine;
 mod process;
 mod table;
 
-pub use command::{run, run_http};
+pub use command::{run, run_http, run_lanes};

@@ -7,6 +7,7 @@ pub mod act;
 pub mod call;
 pub mod claim;
 pub mod effect;
+pub mod explain;
 #[cfg(any(test, feature = "reference"))]
 pub mod naive;
 #[cfg(test)]
@@ -21,5 +22,6 @@ pub const TOLLS_MAX: usize = 8;
 
 pub use claim::{Claim, Scope};
 pub use effect::Effect;
+pub use explain::{Explanation, Reason};
 pub use queue::{Backoff, OnDead, Order, QueueError, QueueSpec};
 pub use scheduler::Scheduler;

@@ -155,17 +155,26 @@ impl Meter {
         (ahead, weight): (u64, u64),
         now: Now,
     ) -> Opening {
+        let slots = self.pairs(definition).filter(|(rule, _)| !rule.is_rate());
+        let slots = slots.map(|(rule, ledger)| ledger.opens(rule, weight, now));
+        slots.fold(self.not_before(definition, (ahead, weight), now), Opening::max)
+    }
+
+    /// As [`Meter::opens_behind`] by the rates and closures alone: slots may be let go at any time,
+    /// and before this instant nothing helps.
+    pub fn not_before(
+        &self,
+        definition: &Definition,
+        (ahead, weight): (u64, u64),
+        now: Now,
+    ) -> Opening {
         let total = ahead.saturating_add(weight);
         let closed = self.closed_blocker(now).map_or(Opening::At(now.at), |b| b.opening);
-        let each = self.pairs(definition).map(|(rule, ledger)| {
-            let opening = ledger.opens(rule, weight, now);
-            if rule.is_rate() {
-                opening.max(rule.opens(&ledger.state, total, now))
-            } else {
-                opening
-            }
+        let rates = self.pairs(definition).filter(|(rule, _)| rule.is_rate());
+        let rates = rates.map(|(rule, ledger)| {
+            ledger.opens(rule, weight, now).max(rule.opens(&ledger.state, total, now))
         });
-        each.fold(closed, Opening::max)
+        rates.fold(closed, Opening::max)
     }
 
     /// Takes `weight` for a call that starts at `start`, now or later; the caller has checked that

@@ -36,4 +36,25 @@ proptest! {
         }
         prop_assert_eq!(recovered.lasting(), world.scheduler.lasting());
     }
+
+    #[test]
+    fn nothing_starts_before_it_was_told(
+        steps in vec(step(), 1..60),
+        waits in vec(0..5_000_u64, 1..6),
+    ) {
+        let mut world = World::new();
+        for step in steps.iter().chain([&Step::Wait(0)]) {
+            let _ = world.step(step);
+        }
+        let told: Vec<_> = (0..world.calls).map(|id| world.not_before(super::CallId(id))).collect();
+        for wait in waits {
+            let _ = world.step(&Step::Wait(wait));
+            for queue in 0..2 {
+                for id in world.starts(queue) {
+                    let told = told.get(usize::try_from(id.0).unwrap()).copied().flatten();
+                    prop_assert!(told.is_none_or(|told| told <= world.now.at), "{:?}", id);
+                }
+            }
+        }
+    }
 }

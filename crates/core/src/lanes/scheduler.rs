@@ -9,6 +9,7 @@ mod advance;
 mod apply;
 mod calls;
 mod claim;
+mod explain;
 mod heads;
 mod lanes;
 #[cfg(test)]

@@ -153,6 +153,18 @@ impl World {
         written(answers)
     }
 
+    /// What both start of a queue if there are hands enough.
+    pub(super) fn starts(&mut self, queue: usize) -> Vec<CallId> {
+        let before = self.leases.len();
+        let _ = self.claim(queue, 1_000, 0);
+        self.leases[before..].iter().map(|lease| lease.call).collect()
+    }
+
+    /// Before when a call is told not to start.
+    pub(super) fn not_before(&self, id: CallId) -> Option<Timestamp> {
+        self.scheduler.explain(id, self.now)?.not_before
+    }
+
     fn write(&mut self, which: usize, is_right: bool, removes: bool) -> [String; 2] {
         let found = self.naive.record(&key(which)).map_or(Revision(0), |record| record.revision);
         let expected = if is_right { found } else { Revision(found.0 + 1) };

@@ -119,9 +119,17 @@ impl Scheduler {
         let lane = self.lanes.at(queue, &new.lane);
         let lines = self.resolve(new);
         let tolls = self.calls.intern(&lines);
-        let (priority, has_joined, progress) = (new.priority, false, None);
-        let call = Call { id, arrival: 0, lane, tolls, priority, has_joined, progress };
-        let slot = self.calls.insert(call);
+        let due = new.not_before.unwrap_or_default();
+        let slot = self.calls.insert(Call {
+            id,
+            arrival: due.as_nanos(),
+            lane,
+            tolls,
+            priority: new.priority,
+            has_joined: false,
+            may_expire: new.expires.is_some(),
+            progress: None,
+        });
         self.lanes.queue_mut(queue).depth += 1;
         if let Some(key) = &new.dedupe {
             self.dedupes.insert((queue, key.clone()), id);
@@ -133,10 +141,10 @@ impl Scheduler {
         if let Some(expires) = new.expires {
             self.timers.expiries.insert((expires, id));
         }
-        match (arrival, new.not_before) {
-            (Some(arrival), _) => self.line_up(slot, arrival),
-            (None, due) => {
-                self.timers.joins.insert((due.unwrap_or_default(), id));
+        match arrival {
+            Some(arrival) => self.line_up(slot, arrival),
+            None => {
+                self.timers.joins.insert((due, id));
             }
         }
     }

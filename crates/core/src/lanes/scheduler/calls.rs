@@ -33,12 +33,14 @@ impl Rank {
 #[derive(Debug)]
 pub(super) struct Call {
     pub(super) id: CallId,
-    /// Of no meaning before it has joined its lane.
+    /// Before it has joined its lane: the instant at which it does, on the wall clock.
     pub(super) arrival: u64,
     pub(super) lane: LaneSlot,
     pub(super) tolls: TollsSlot,
     pub(super) priority: Priority,
     pub(super) has_joined: bool,
+    /// It may end unstarted.
+    pub(super) may_expire: bool,
     /// `None` as long as it never started.
     pub(super) progress: Option<Box<Progress>>,
 }
@@ -63,6 +65,11 @@ pub(super) struct Flight {
 }
 
 impl Call {
+    /// When it joins its lane, if it has not.
+    pub(super) fn due(&self) -> Option<Timestamp> {
+        (!self.has_joined).then(|| Timestamp::from_nanos(self.arrival))
+    }
+
     pub(super) fn rank(&self) -> Rank {
         Rank::new(self.priority, self.arrival)
     }

@@ -19,6 +19,7 @@ pub(super) type QueueSlot = u32;
 /// A limit, also one that was removed: calls may still owe there.
 #[derive(Debug)]
 pub(super) struct LimitBook {
+    name: LimitName,
     pub(super) definition: Option<Definition>,
     /// The one its meters were last used with.
     last: Option<Definition>,
@@ -145,6 +146,12 @@ impl Meters {
         self.limits[index(self[meter].limit)].definition.as_ref()
     }
 
+    /// The limit and the partition of a meter.
+    pub(super) fn name(&self, meter: MeterSlot) -> (&LimitName, Option<&Partition>) {
+        let book = &self[meter];
+        (&self.limits[index(book.limit)].name, book.partition.as_ref())
+    }
+
     pub(super) fn is_paused(&self, meter: MeterSlot) -> bool {
         self.limits[index(self[meter].limit)].is_paused
     }
@@ -234,6 +241,7 @@ impl Meters {
 
     fn make_limit(&mut self, name: &LimitName) -> LimitSlot {
         let limit = slot(self.limits.insert(LimitBook {
+            name: name.clone(),
             definition: None,
             last: None,
             is_paused: false,
