@@ -88,6 +88,11 @@ impl Scheduler {
     /// Defines a limit, changes it, or removes it (`None`). What was spent stays spent.
     pub fn define_limit(&mut self, name: &LimitName, definition: Option<Definition>, now: Now) {
         self.advance(now);
+        let known = self.meters.limit(name).map(|limit| self.meters.book(limit));
+        // Said again with every call, a limit costs nothing.
+        if known.and_then(|book| book.definition.as_ref()) == definition.as_ref() {
+            return;
+        }
         self.emit(Effect::LimitDefined { name: name.clone(), definition, now });
     }
 
