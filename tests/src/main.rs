@@ -15,6 +15,8 @@ mod readme;
 #[cfg(test)]
 mod regressions;
 #[cfg(test)]
+mod simulation;
+#[cfg(test)]
 mod tidy;
 #[cfg(test)]
 mod world;

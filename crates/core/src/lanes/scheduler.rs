@@ -28,7 +28,7 @@ use advance::Timers;
 use calls::{CallSlot, Calls, LaneSlot};
 use lanes::Lanes;
 use meters::{Meters, QueueSlot};
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 /// Calls, lanes, meters and leases, and everything that can be done to them.
 #[derive(Debug, Default)]
@@ -39,7 +39,8 @@ pub struct Scheduler {
     timers: Timers,
     records: HashMap<Key, Record>,
     joins: HashMap<Key, u64>,
-    dedupes: HashMap<(QueueSlot, Key), CallId>,
+    /// The first call of a key, and until when the key is remembered.
+    dedupes: HashMap<(QueueSlot, Key), (CallId, Timestamp)>,
     newest: Newest,
     ids: u64,
     tokens: u64,
@@ -49,6 +50,8 @@ pub struct Scheduler {
     now: Timestamp,
     /// Lanes whose head may have changed.
     touched: Vec<LaneSlot>,
+    /// Queues that may have something to start and were not told yet.
+    woken: BTreeSet<QueueSlot>,
     /// What changed and was not reported yet.
     effects: Vec<Effect>,
 }
@@ -144,6 +147,13 @@ impl Scheduler {
     pub fn reopen(&mut self, limit: &LimitName, partition: Option<&Partition>, now: Now) {
         self.advance(now);
         self.emit(Effect::Reopened { limit: limit.clone(), partition: partition.cloned() });
+    }
+
+    /// The queues that may have something to start since this was asked last: whoever asks for one
+    /// of them should claim again. What opens by itself is told by [`Self::next_due`].
+    pub fn take_woken(&mut self) -> Vec<QueueName> {
+        let woken = std::mem::take(&mut self.woken);
+        woken.into_iter().map(|queue| self.lanes.queue(queue).name.clone()).collect()
     }
 
     /// The record of a key.

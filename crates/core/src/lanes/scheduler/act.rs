@@ -242,7 +242,7 @@ impl Scheduler {
 
     fn duplicate(&self, queue: QueueSlot, new: &NewCall) -> Option<CallId> {
         let key = new.dedupe.clone()?;
-        self.dedupes.get(&(queue, key)).copied()
+        self.dedupes.get(&(queue, key)).map(|(first, _)| *first)
     }
 
     /// Ends the call that a new one replaces; says which arrival it had.

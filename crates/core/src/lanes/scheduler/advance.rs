@@ -42,7 +42,12 @@ impl Scheduler {
             self.rested(rest.1, rest.0);
         }
         while let Some(dedupe) = pop_due(&mut self.timers.dedupes, |entry| entry.0 <= now.at) {
-            self.dedupes.remove(&(dedupe.1, dedupe.2));
+            let (until, queue, key) = dedupe;
+            let key = (queue, key);
+            // Remembered again since, it is remembered for longer.
+            if self.dedupes.get(&key).is_some_and(|(_, last)| *last == until) {
+                self.dedupes.remove(&key);
+            }
         }
         self.rehead();
         while let Some(wake) = pop_due(&mut self.timers.wakes, |entry| entry.0 <= now.at) {

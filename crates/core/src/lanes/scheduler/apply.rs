@@ -132,7 +132,7 @@ impl Scheduler {
         });
         self.lanes.queue_mut(queue).depth += 1;
         if let Some(key) = &new.dedupe {
-            self.dedupes.insert((queue, key.clone()), id);
+            self.dedupes.insert((queue, key.clone()), (id, remembered));
             self.timers.dedupes.insert((remembered, queue, key.clone()));
         }
         if let Some(key) = &new.supersedes {

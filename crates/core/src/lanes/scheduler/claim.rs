@@ -23,7 +23,11 @@ impl Scheduler {
         let most = claim.most.min(CLAIM_MAX);
         let mut started = Vec::new();
         while started.len() < most {
-            let Some(lane) = self.next_candidate(queue, now) else { break };
+            let Some(lane) = self.next_candidate(queue, now) else {
+                // Nobody is left to be tried.
+                self.woken.remove(&queue);
+                break;
+            };
             started.extend(self.try_head(lane, now, expires));
         }
         started

@@ -41,6 +41,7 @@ impl Scheduler {
         let Some(&Line { meter, .. }) = self.calls.lines_at(head.call).get(line) else {
             let rank = self.calls[head.call].rank();
             self.lanes.queue_mut(queue).free.insert((rank, lane));
+            self.woken.insert(queue);
             return;
         };
         if self.is_shut(head, line) {
@@ -138,6 +139,7 @@ impl Scheduler {
         if let (Some(rank), Some(crowd)) = (rank, self.meters[meter].crowd_mut(queue)) {
             crowd.offered = Some(rank);
             self.lanes.queue_mut(queue).open.insert((rank, meter));
+            self.woken.insert(queue);
         }
     }
 

@@ -17,6 +17,7 @@ const FINISHES_MAX: usize = 16;
 /// A queue.
 #[derive(Debug)]
 pub(super) struct Queue {
+    pub(super) name: QueueName,
     pub(super) spec: QueueSpec,
     pub(super) is_paused: bool,
     /// Until when a worker asks for its calls.
@@ -164,6 +165,7 @@ impl Lanes {
             return queue;
         }
         let made = slot(self.queues.insert(Queue {
+            name: name.clone(),
             spec,
             is_paused: false,
             asks_until: Timestamp::default(),

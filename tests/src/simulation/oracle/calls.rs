@@ -1,0 +1,180 @@
+//! What became of each call, as far as the answers tell.
+
+use super::Oracle;
+use crate::simulation::run::Checked;
+use tollgate_core::lanes::{ActError, Attempts, CallId, End, Lease, NewCall, Settle, Settlement};
+use tollgate_core::{Now, Span, Timestamp};
+
+/// A call that was accepted.
+#[derive(Debug)]
+pub(super) struct Call {
+    pub(super) id: CallId,
+    pub(super) new: NewCall,
+    pub(super) lane: usize,
+    pub(super) lines: Vec<Line>,
+    pub(super) attempts: Attempts,
+    pub(super) has_joined: bool,
+    pub(super) has_started: bool,
+    pub(super) is_cancelled: bool,
+    /// It must not start again before.
+    pub(super) rests_until: Timestamp,
+    pub(super) flight: Option<Flight>,
+    pub(super) end: Option<End>,
+}
+
+/// All that a call owes at one meter.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Line {
+    pub(super) meter: usize,
+    pub(super) weight: u64,
+    pub(super) hears_feedback: bool,
+}
+
+/// A start that was not settled.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Flight {
+    pub(super) token: u64,
+    pub(super) expires: Timestamp,
+}
+
+impl Call {
+    /// Whether its place among others follows from the order in which they were accepted.
+    pub(super) fn is_plain(&self) -> bool {
+        self.new.not_before.is_none() && self.new.supersedes.is_none()
+    }
+
+    pub(super) fn goes_before(&self, other: &Self) -> bool {
+        let rank = |call: &Self| (std::cmp::Reverse(call.new.priority), call.id);
+        rank(self) < rank(other)
+    }
+}
+
+impl Oracle {
+    /// The call that a lease holds, if it still does.
+    fn held(&self, lease: Lease) -> Option<usize> {
+        let id = usize::try_from(lease.call.0).ok()?;
+        let flight = self.calls.get(id)?.flight?;
+        (flight.token == lease.token).then_some(id)
+    }
+
+    pub(super) fn renewed(
+        &mut self,
+        (lease, span): (Lease, Span),
+        is_held: bool,
+        now: Now,
+    ) -> Checked {
+        let held = self.held(lease);
+        if held.is_some() != is_held {
+            return Err(format!("{lease:?} is renewed: {is_held}, and held: {}", held.is_some()));
+        }
+        let Some(flight) = held.and_then(|id| self.calls[id].flight.as_mut()) else {
+            return Ok(());
+        };
+        flight.expires = flight.expires.max(now.at.plus(span));
+        let expires = flight.expires;
+        for meter in &mut self.meters {
+            meter.renew(lease.token, expires);
+        }
+        Ok(())
+    }
+
+    pub(super) fn crashed(&mut self, id: usize, now: Now) {
+        let call = &mut self.calls[id];
+        call.flight = None;
+        call.attempts.crashes += 1;
+        let is_dead = call.attempts.crashes >= self.spec_of(id).crashes_max;
+        self.come_back(id, is_dead, now.at);
+    }
+
+    pub(super) fn settled(
+        &mut self,
+        settle: &Settle,
+        answer: &Result<(), ActError>,
+        now: Now,
+    ) -> Checked {
+        let lease = settle.lease;
+        match (self.held(lease), answer) {
+            (None, Err(ActError::LeaseLost { at: 0 })) => Ok(()),
+            (Some(id), Ok(())) => {
+                self.settle(id, settle, now);
+                Ok(())
+            }
+            (held, answer) => {
+                let state = if held.is_some() { "held" } else { "lost" };
+                Err(format!("a lost lease settles nothing: {lease:?} is {state}: {answer:?}"))
+            }
+        }
+    }
+
+    fn settle(&mut self, id: usize, settle: &Settle, now: Now) {
+        self.calls[id].flight = None;
+        for Line { meter, weight, .. } in self.calls[id].lines.clone() {
+            let limit = &self.limits[self.meters[meter].limit].name;
+            let named = settle.actual.iter().find(|(name, _)| name == limit);
+            let actual = match settle.settlement {
+                Settlement::Release => 0,
+                _ => named.map_or(weight, |(_, actual)| *actual),
+            };
+            self.meters[meter].settle(settle.lease.token, actual, now.at);
+        }
+        let spec = self.spec_of(id).clone();
+        let call = &mut self.calls[id];
+        match settle.settlement {
+            Settlement::Done => self.end(id, End::Done),
+            Settlement::Dead => self.end(id, End::Dead),
+            Settlement::Release => self.come_back(id, false, now.at),
+            Settlement::Retry(after) => {
+                call.attempts.failures += 1;
+                let failures = call.attempts.failures;
+                let after = after.unwrap_or_else(|| spec.backoff.delay(failures));
+                self.come_back(id, failures >= spec.failures_max, now.at.plus(after));
+            }
+            Settlement::Limited(pause) => {
+                call.attempts.limited += 1;
+                let is_dead = call.attempts.limited >= spec.limited_max;
+                let until = now.at.plus(pause);
+                let is_closed = self.close(id, until);
+                self.come_back(id, is_dead, if is_closed { now.at } else { until });
+            }
+        }
+    }
+
+    fn come_back(&mut self, id: usize, is_dead: bool, rests_until: Timestamp) {
+        let call = &mut self.calls[id];
+        call.rests_until = rests_until;
+        match (call.is_cancelled, is_dead) {
+            (true, _) => self.end(id, End::Cancelled),
+            (false, true) => self.end(id, End::Dead),
+            (false, false) => {}
+        }
+    }
+
+    /// The upstream asked for a pause at the meters that hear of it, or at the first.
+    fn close(&mut self, id: usize, until: Timestamp) -> bool {
+        let lines = self.calls[id].lines.clone();
+        let anyone_hears = lines.iter().any(|line| line.hears_feedback);
+        let mut is_closed = false;
+        for (at, line) in lines.iter().enumerate() {
+            let hears = if anyone_hears { line.hears_feedback } else { at == 0 };
+            if hears && self.limits[self.meters[line.meter].limit].has_rate() {
+                let meter = &mut self.meters[line.meter];
+                meter.closed_until = meter.closed_until.max(until);
+                is_closed = true;
+            }
+        }
+        is_closed
+    }
+
+    pub(super) fn cancelled(&mut self, id: CallId, was_there: bool) -> Checked {
+        let found = self.open.iter().copied().find(|open| self.calls[*open].id == id);
+        if found.is_some() != was_there {
+            return Err(format!("call {} was there: {was_there}, and is not so", id.0));
+        }
+        match found {
+            Some(id) if self.calls[id].flight.is_some() => self.calls[id].is_cancelled = true,
+            Some(id) => self.end(id, End::Cancelled),
+            None => {}
+        }
+        Ok(())
+    }
+}
