@@ -248,6 +248,13 @@ impl Definition {
     pub fn has_slots(&self) -> bool {
         self.rules.iter().any(|rule| !rule.is_rate())
     }
+
+    /// Whether one of the rules follows the wall clock.
+    pub fn follows_wall(&self) -> bool {
+        let follows_wall =
+            |rule: &Rule| matches!(rule, Rule::Window(rule) if rule.is_on_calendar());
+        self.rules.iter().any(follows_wall)
+    }
 }
 
 /// Why a limit cannot be defined.

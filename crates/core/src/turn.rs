@@ -7,10 +7,13 @@
 
 use crate::meter::{Blocker, Cause};
 use crate::rule::Opening;
+use crate::time::Span;
 use std::cmp::Reverse;
 
 /// Refusals elsewhere after which a call becomes senior.
 const PATIENCE: u8 = 2;
+/// How often a call that waits for a calendar looks whether the wall clock was set.
+pub const CALENDAR_LOOK: Span = Span::from_minutes(1);
 
 /// 0 to 9, higher first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]

@@ -7,16 +7,14 @@ use parking_lot::MutexGuard;
 use smallvec::SmallVec;
 use std::sync::Arc;
 use tollgate_core::meter::Holding;
-use tollgate_core::turn::{Company, must_yield};
+use tollgate_core::turn::{CALENDAR_LOOK, Company, must_yield};
 use tollgate_core::{
-    Blocker, Cause, Definition, Now, Opening, Payment, Place, Rule, Span, Standing, Timestamp,
+    Blocker, Cause, Definition, Now, Opening, Payment, Place, Span, Standing, Timestamp,
 };
 
 /// Most times the openings of several meters are compared: each time leaves a promise behind, and
 /// eight meters with eight rules keep no more.
 const OPENINGS_MAX: usize = 8 * 8 * 1024;
-/// How often a call that waits for a calendar looks whether the wall clock was set.
-const CALENDAR_LOOK: Span = Span::from_minutes(1);
 
 /// One toll, resolved: which meter, how much.
 #[derive(Debug, Clone, Copy)]
@@ -167,11 +165,8 @@ impl<'a> Locked<'a> {
     /// The blocker of a call that waits, with the time to look again: sooner than it opens if it
     /// hangs on a wall clock that may be set, and only when it is told if another has the turn.
     pub(crate) fn looked_at_again(&self, blocker: Blocker) -> Blocker {
-        let follows_wall =
-            |rule: &Rule| matches!(rule, Rule::Window(rule) if rule.is_on_calendar());
-        let is_on_calendar = (0..self.lines.len()).any(|index| {
-            self.definition(index).is_some_and(|d| d.rules().iter().any(follows_wall))
-        });
+        let follows_wall = |index| self.definition(index).is_some_and(|d| d.follows_wall());
+        let is_on_calendar = (0..self.lines.len()).any(follows_wall);
         let opening = match blocker.cause {
             Cause::Turn => Opening::OnRelease,
             _ if is_on_calendar => {

@@ -188,3 +188,16 @@ fn queues_share_a_limit_in_turn() {
     }
     assert_eq!(lanes, ["a", "b", "a", "b", "a", "b"]);
 }
+
+/// A quota that resets at midnight follows the wall clock, also when it is set.
+#[test]
+fn a_clock_that_is_set_is_noticed_within_a_minute() {
+    let limit = Limit::fixed_window(1, Span::from_days(1)).on_calendar("UTC");
+    let mut world = World::new().limit("quota", limit);
+    world.enqueue_many(2, &call("a").owes("quota", "", 1));
+    world.drain(10, seconds(10));
+    assert_eq!(world.starts.len(), 1);
+    world.now.wall = world.now.wall.plus(Span::from_days(1));
+    world.advance(seconds(60));
+    assert_eq!(world.claim(10).len(), 1);
+}

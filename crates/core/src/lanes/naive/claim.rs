@@ -20,8 +20,7 @@ impl Naive {
     /// Starts up to `most` calls of a queue.
     pub fn claim(&mut self, claim: &Claim, now: Now) -> Vec<Started> {
         self.advance(now);
-        let Some(queue) = self.queues.get_mut(&claim.queue) else { return Vec::new() };
-        queue.asks_until = queue.asks_until.max(claim.asks_until);
+        let Some(queue) = self.queues.get(&claim.queue) else { return Vec::new() };
         let lease = claim.lease.unwrap_or(queue.spec.lease);
         let lease = lease.min(LEASE_MAX).max(Span::from_nanos(1));
         let serving = Serving { queue: &claim.queue, now };
@@ -34,6 +33,10 @@ impl Naive {
             }
             let Some(id) = self.candidate(serving) else { break };
             started.extend(self.try_head(id, lease, serving));
+        }
+        // Who has all hands full asks no more.
+        if let Some(queue) = self.queues.get_mut(&claim.queue).filter(|_| started.len() < most) {
+            queue.asks_until = queue.asks_until.max(claim.asks_until);
         }
         started
     }

@@ -16,9 +16,7 @@ impl Scheduler {
     pub fn claim(&mut self, claim: &Claim, now: Now) -> Vec<Started> {
         self.advance(now);
         let Some(queue) = self.lanes.find(&claim.queue) else { return Vec::new() };
-        let asking = self.lanes.queue_mut(queue);
-        asking.asks_until = asking.asks_until.max(claim.asks_until);
-        let lease = claim.lease.unwrap_or(asking.spec.lease);
+        let lease = claim.lease.unwrap_or(self.lanes.queue(queue).spec.lease);
         let expires = now.at.plus(lease.clamp(Span::from_nanos(1), LEASE_MAX));
         let most = claim.most.min(CLAIM_MAX);
         let mut started = Vec::new();
@@ -29,6 +27,10 @@ impl Scheduler {
                 break;
             };
             started.extend(self.try_head(lane, now, expires));
+        }
+        if started.len() < most {
+            let asking = self.lanes.queue_mut(queue);
+            asking.asks_until = asking.asks_until.max(claim.asks_until);
         }
         started
     }

@@ -8,7 +8,7 @@ use crate::gate;
 use crate::meter::{Blocker, Cause};
 use crate::rule::Opening;
 use crate::time::{Now, Timestamp};
-use crate::turn::{Company, Place};
+use crate::turn::{CALENDAR_LOOK, Company, Place};
 
 impl Scheduler {
     /// Sees to it that the heads of all lanes that were touched are the calls that they should be.
@@ -178,7 +178,9 @@ impl Scheduler {
             let until = others.map(|other| self.lanes.queue(other).asks_until);
             return until.filter(|until| *until > now.at).min();
         }
+        let is_on_calendar = self.meters.definition(meter).is_some_and(|d| d.follows_wall());
         match blocker.opening {
+            Opening::At(opens) if is_on_calendar => Some(opens.min(now.at.plus(CALENDAR_LOOK))),
             Opening::At(opens) => Some(opens),
             Opening::OnRelease => None,
         }
