@@ -1,6 +1,7 @@
-//! Examples for the naive reference: one behaviour each, in a small world with a clock in seconds.
+//! Examples for the naive reference and the scheduler: one behaviour each, in a small world with a clock in seconds.
 
 mod acts;
+mod both;
 mod door;
 mod order;
 mod random;
@@ -8,7 +9,6 @@ mod scopes;
 mod settling;
 mod turns;
 
-use super::Naive;
 use crate::lanes::act::{Act, ActError, Acted, Settle, Settlement};
 use crate::lanes::call::{CallId, End, Lease, NewCall, Started, Toll};
 use crate::lanes::claim::Claim;
@@ -17,11 +17,12 @@ use crate::limit::{Definition, Limit};
 use crate::name::{Key, LaneName, LimitName, QueueName};
 use crate::time::{Now, Span, Timestamp};
 use crate::turn::Priority;
+use both::Both;
 use std::collections::BTreeMap;
 
-/// A reference with two queues, `strict` and `parallel`, and a clock.
+/// Both with two queues, `strict` and `parallel`, and a clock.
 struct World {
-    naive: Naive,
+    both: Both,
     now: Now,
     /// The latest lease of each call.
     leases: BTreeMap<CallId, Lease>,
@@ -30,7 +31,7 @@ struct World {
 impl World {
     fn new() -> Self {
         let now = Now::both(Timestamp::from_nanos(0).plus(Span::from_secs(1_000)));
-        let mut world = Self { naive: Naive::new(), now, leases: BTreeMap::new() };
+        let mut world = Self { both: Both::default(), now, leases: BTreeMap::new() };
         world.queue("strict", QueueSpec::default());
         let order = Order::Parallel(10);
         world.queue("parallel", QueueSpec { order, ..QueueSpec::default() });
@@ -38,16 +39,16 @@ impl World {
     }
 
     fn queue(&mut self, name: &str, spec: QueueSpec) {
-        self.naive.define_queue(&queue(name), spec, self.now).unwrap();
+        self.both.define_queue(&queue(name), spec, self.now).unwrap();
     }
 
     fn limit(&mut self, name: &str, limit: Limit) {
         let definition = Definition::new(limit).unwrap();
-        self.naive.define_limit(&limit_name(name), Some(definition), self.now);
+        self.both.define_limit(&limit_name(name), Some(definition), self.now);
     }
 
     fn remove_limit(&mut self, name: &str) {
-        self.naive.define_limit(&limit_name(name), None, self.now);
+        self.both.define_limit(&limit_name(name), None, self.now);
     }
 
     fn wait(&mut self, seconds: u64) {
@@ -60,7 +61,7 @@ impl World {
     }
 
     fn act(&mut self, act: &Act) -> Result<Acted, ActError> {
-        self.naive.act(act, self.now)
+        self.both.act(act, self.now)
     }
 
     fn enqueue(&mut self, new: NewCall) -> CallId {
@@ -75,7 +76,7 @@ impl World {
     fn start(&mut self, name: &str, most: usize) -> Vec<Started> {
         let asks_until = self.after(3_600);
         let claim = Claim { queue: queue(name), most, lease: None, asks_until };
-        let started = self.naive.claim(&claim, self.now);
+        let started = self.both.claim(&claim, self.now);
         self.leases.extend(started.iter().map(|started| (started.lease.call, started.lease)));
         started
     }
@@ -98,8 +99,8 @@ impl World {
     }
 
     fn end(&mut self, id: CallId) -> Option<End> {
-        self.naive.advance(self.now);
-        self.naive.end(id)
+        self.both.advance(self.now);
+        self.both.end(id)
     }
 }
 

@@ -33,8 +33,8 @@ fn an_act_with_a_stale_revision_does_nothing_at_all() {
     };
     let found = Revision(0);
     assert_eq!(world.act(&act), Err(ActError::RevisionDiffers { at: 1, found }));
-    assert!(world.naive.is_in_flight(id));
-    assert!(world.naive.record(&key("r")).is_none());
+    assert!(world.both.is_in_flight(id));
+    assert!(world.both.record(&key("r")).is_none());
     assert_eq!(world.enqueue(call("strict", "a")), CallId(1));
 }
 
@@ -47,7 +47,7 @@ fn revisions_count_the_writes_of_all_records() {
     assert_eq!(removed.unwrap().written, [Revision(3)]);
     let again = world.act(&writes([write("r", 0, Some(b"3"))]));
     assert_eq!(again.unwrap().written, [Revision(4)]);
-    let record = world.naive.record(&key("r")).unwrap();
+    let record = world.both.record(&key("r")).unwrap();
     assert_eq!((record.revision, &*record.bytes), (Revision(4), &b"3"[..]));
 }
 

@@ -102,7 +102,7 @@ fn a_call_that_ends_in_the_act_makes_no_room_in_it() {
     let act =
         Act { cancel: vec![CallId(0)], enqueue: vec![call("shallow", "c")], ..Act::default() };
     assert_eq!(world.act(&act), Err(full()));
-    assert!(world.naive.is_waiting(CallId(0)));
+    assert!(world.both.is_waiting(CallId(0)));
 }
 
 #[test]

@@ -72,18 +72,18 @@ fn claim(world: &mut World, seed: u64) -> Vec<CallId> {
     let name = pick(QUEUES, seed / 5);
     let started = world.claim(name, most);
     let served = queue(name);
-    let candidate = world.naive.candidate(Serving { queue: &served, now: world.now });
+    let candidate = world.both.candidate(Serving { queue: &served, now: world.now });
     assert!(started.len() == most || candidate.is_none(), "the claim gave up");
     started
 }
 
 fn step(world: &mut World, (kind, seed): (u8, u64)) {
-    let some_call = CallId(seed % world.naive.next_call.max(1));
+    let some_call = CallId(seed % world.both.next_call.max(1));
     match kind {
         0..=7 => drop(world.try_enqueue(new_call(world, seed))),
         8..=13 => drop(claim(world, seed)),
         14..=18 => {
-            let flying = world.naive.calls.values().filter(|call| call.flight().is_some());
+            let flying = world.both.calls.values().filter(|call| call.flight().is_some());
             let flying: Vec<CallId> = flying.map(|call| call.id).collect();
             if let Some(id) = flying.get(usize::try_from(seed).unwrap() % flying.len().max(1)) {
                 // The lease may have expired by now: being refused is an answer, too.
@@ -93,15 +93,15 @@ fn step(world: &mut World, (kind, seed): (u8, u64)) {
         19..=22 => world.wait(seed % 4),
         23 => world.wait(30),
         24 => drop(world.cancel(some_call)),
-        25 => world.naive.pause(&scope(seed), world.now),
-        26..=27 => world.naive.resume(&scope(seed), world.now),
+        25 => world.both.pause(&scope(seed), world.now),
+        26..=27 => world.both.resume(&scope(seed), world.now),
         28 => world.remove_limit(pick(LIMITS, seed)),
         _ => define(world, usize::try_from(seed % 3).unwrap(), seed / 3),
     }
 }
 
 fn assert_what_always_holds(world: &World) {
-    let naive = &world.naive;
+    let naive = &world.both;
     let heads: Vec<&Call> = naive.heads().map(|(call, _)| call).collect();
     assert_eq!(heads.len(), naive.heads.len(), "a head is a call");
     for (at, head) in heads.iter().enumerate() {
@@ -130,7 +130,7 @@ fn drain(world: &mut World) {
         define(world, at, 2);
     }
     for seed in 0..18 {
-        world.naive.resume(&scope(seed), world.now);
+        world.both.resume(&scope(seed), world.now);
     }
     world.wait(600);
     for _ in 0..1_000 {
@@ -155,7 +155,7 @@ proptest! {
             assert_what_always_holds(&world);
         }
         drain(&mut world);
-        let unended = world.naive.calls.keys().filter(|id| world.naive.end(**id).is_none());
+        let unended = world.both.calls.keys().filter(|id| world.both.end(**id).is_none());
         prop_assert_eq!(unended.collect::<Vec<_>>(), Vec::<&CallId>::new());
     }
 }

@@ -8,11 +8,11 @@ fn assert_holds_back(scope: &Scope) {
     let mut world = World::new();
     world.limit("l", Limit::per_second(10));
     let id = world.enqueue(paying("strict", "a", [("l", 1)]));
-    world.naive.pause(scope, world.now);
+    world.both.pause(scope, world.now);
     assert_eq!(world.claim("strict", 10), []);
     world.wait(1_000);
     assert_eq!(world.claim("strict", 10), []);
-    world.naive.resume(scope, world.now);
+    world.both.resume(scope, world.now);
     assert_eq!(world.claim("strict", 10), [id]);
 }
 
@@ -36,16 +36,16 @@ fn a_paused_lane_does_not_hold_its_neighbour() {
     let mut world = World::new();
     let _held = world.enqueue(call("strict", "a"));
     let neighbour = world.enqueue(call("strict", "b"));
-    world.naive.pause(&Scope::Lane(queue("strict"), lane_name("a")), world.now);
+    world.both.pause(&Scope::Lane(queue("strict"), lane_name("a")), world.now);
     assert_eq!(world.claim("strict", 10), [neighbour]);
 }
 
 #[test]
 fn pausing_what_is_unknown_does_nothing() {
     let mut world = World::new();
-    world.naive.pause(&Scope::Queue(queue("later")), world.now);
-    world.naive.pause(&Scope::Lane(queue("later"), lane_name("a")), world.now);
-    world.naive.pause(&Scope::Limit(limit_name("later")), world.now);
+    world.both.pause(&Scope::Queue(queue("later")), world.now);
+    world.both.pause(&Scope::Lane(queue("later"), lane_name("a")), world.now);
+    world.both.pause(&Scope::Limit(limit_name("later")), world.now);
     world.queue("later", QueueSpec::default());
     world.limit("later", Limit::per_second(1));
     let id = world.enqueue(paying("later", "a", [("later", 1)]));
@@ -61,6 +61,6 @@ fn a_claim_of_an_unknown_queue_starts_nothing() {
 fn a_queue_that_could_start_nothing_is_refused() {
     let mut world = World::new();
     let spec = QueueSpec { depth_max: 0, ..QueueSpec::default() };
-    assert!(world.naive.define_queue(&queue("strict"), spec, world.now).is_err());
+    assert!(world.both.define_queue(&queue("strict"), spec, world.now).is_err());
     assert!(world.try_enqueue(call("strict", "a")).is_ok());
 }

@@ -58,7 +58,7 @@ fn a_late_settle_is_refused() {
     world.leases.insert(id, late);
     let refused = world.try_settle(id, Settlement::Done);
     assert_eq!(refused, Err(ActError::LeaseLost { at: 0 }));
-    assert!(world.naive.is_in_flight(id));
+    assert!(world.both.is_in_flight(id));
 }
 
 #[test]
@@ -69,7 +69,7 @@ fn a_lease_settles_once_in_an_act() {
     let settle = Settle { lease: world.leases[&id], settlement: Settlement::Done, actual: vec![] };
     let act = Act { settle: vec![settle.clone(), settle], ..Act::default() };
     assert_eq!(world.act(&act), Err(ActError::LeaseLost { at: 1 }));
-    assert!(world.naive.is_in_flight(id));
+    assert!(world.both.is_in_flight(id));
 }
 
 #[test]
@@ -81,14 +81,14 @@ fn a_renewed_lease_and_its_slots_last_longer() {
     world.claim("strict", 1);
     world.wait(20);
     let leases = [world.leases[&id], Lease { call: id, token: 99 }];
-    let renewed = world.naive.renew(&leases, Span::from_secs(30), world.now);
+    let renewed = world.both.renew(&leases, Span::from_secs(30), world.now);
     assert_eq!(renewed, [true, false]);
     world.wait(29);
     assert_eq!(world.claim("strict", 10), []);
-    assert!(world.naive.is_in_flight(id));
+    assert!(world.both.is_in_flight(id));
     world.wait(1);
-    world.naive.advance(world.now);
-    assert!(!world.naive.is_in_flight(id));
+    world.both.advance(world.now);
+    assert!(!world.both.is_in_flight(id));
 }
 
 #[test]
@@ -179,7 +179,7 @@ fn a_closed_meter_can_be_reopened() {
     world.claim("strict", 1);
     world.settle(limited, Settlement::Limited(Span::from_secs(500)));
     assert_eq!(world.claim("strict", 1), []);
-    world.naive.reopen(&limit_name("l"), None, world.now);
+    world.both.reopen(&limit_name("l"), None, world.now);
     assert_eq!(world.claim("strict", 1), [limited]);
 }
 
@@ -198,7 +198,7 @@ fn a_cancelled_call_in_flight_is_not_tried_again() {
     let id = world.enqueue(call("strict", "a"));
     world.claim("strict", 1);
     assert!(world.cancel(id));
-    assert!(world.naive.is_in_flight(id));
+    assert!(world.both.is_in_flight(id));
     world.settle(id, Settlement::Retry(None));
     assert_eq!(world.end(id), Some(End::Cancelled));
 }
@@ -233,7 +233,7 @@ fn a_dead_call_holds_its_lane_until_an_operator_resumes_it() {
     world.claim("strict", 1);
     world.settle(dead, Settlement::Dead);
     assert_eq!(world.claim("strict", 10), [stranger]);
-    world.naive.resume(&Scope::Lane(queue("strict"), lane_name("a")), world.now);
+    world.both.resume(&Scope::Lane(queue("strict"), lane_name("a")), world.now);
     assert_eq!(world.claim("strict", 10), [behind]);
 }
 

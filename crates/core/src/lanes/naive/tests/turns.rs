@@ -44,7 +44,7 @@ fn a_queue_that_asks_no_more_has_no_turn() {
     let other = world.enqueue(paying("parallel", "c", [("l", 1)]));
     let (asks_until, now) = (world.after(5), world.now);
     let claim = Claim { queue: queue("strict"), most: 2, lease: None, asks_until };
-    assert_eq!(world.naive.claim(&claim, now).len(), 1);
+    assert_eq!(world.both.claim(&claim, now).len(), 1);
     world.wait(10);
     assert_eq!(world.claim("parallel", 1), [other]);
 }
@@ -111,7 +111,7 @@ fn tolls_at_one_meter_add_up() {
     let once = world.enqueue(paying("strict", "b", [("l", 1)]));
     let late = world.enqueue(paying("strict", "c", [("l", 1)]));
     assert_eq!(world.claim("strict", 10), [twice, once]);
-    assert!(world.naive.is_waiting(late));
+    assert!(world.both.is_waiting(late));
 }
 
 /// A call that owes at `x` and `y` was admitted where it stood and refused elsewhere, twice, and
@@ -164,8 +164,8 @@ fn a_head_that_was_paused_is_senior_no_more() {
     let (mut world, _) = world_with_a_senior();
     let stranger = world.enqueue(paying("strict", "y2", [("y", 1)]));
     let both = crate::lanes::Scope::Lane(queue("strict"), lane_name("both"));
-    world.naive.pause(&both, world.now);
-    world.naive.resume(&both, world.now);
+    world.both.pause(&both, world.now);
+    world.both.resume(&both, world.now);
     assert_eq!(world.claim("strict", 10), [stranger]);
 }
 
