@@ -11,6 +11,7 @@ use crate::lanes::queue::OnDead;
 use crate::meter::{Holding, Payment};
 use crate::rule::slots::HoldId;
 use crate::time::{Now, Timestamp};
+use smallvec::SmallVec;
 
 impl Scheduler {
     /// A scheduler to which all this has happened.
@@ -208,12 +209,13 @@ impl Scheduler {
         call: CallSlot,
         now: Now,
         holding: Holding,
-    ) -> Box<[Payment]> {
+    ) -> SmallVec<[Payment; 1]> {
         let count = self.calls.lines_at(call).len();
         let head = self.lanes[lane].head.filter(|head| head.call == call);
         let head = head.unwrap_or(Head::new(call));
-        let tags: Vec<_> = (0..count).map(|at| self.place(lane, head, at).tag()).collect();
-        let mut payments = Vec::with_capacity(count);
+        let tags = (0..count).map(|at| self.place(lane, head, at).tag());
+        let tags: SmallVec<[u64; 2]> = tags.collect();
+        let mut payments = SmallVec::with_capacity(count);
         for (at, tag) in tags.into_iter().enumerate() {
             let Line { meter, weight, .. } = self.calls.lines_at(call)[at];
             let paid = self.meters.change(meter, now, |meter, definition| {
@@ -224,7 +226,7 @@ impl Scheduler {
             book.vtime = book.vtime.max(tag);
             self.lanes[lane].set_finish(meter, tag.saturating_add(weight));
         }
-        payments.into()
+        payments
     }
 
     /// Takes a joined call that is not in flight from its lane's order.

@@ -6,6 +6,7 @@ use crate::time::Timestamp;
 use crate::turn::Priority;
 use hashbrown::HashTable;
 use slab::Slab;
+use smallvec::SmallVec;
 
 /// Where a call is kept.
 pub(super) type CallSlot = u32;
@@ -61,7 +62,7 @@ pub(super) struct Flight {
     pub(super) token: u64,
     pub(super) expires: Timestamp,
     /// One for each line of its tolls.
-    pub(super) payments: Box<[Payment]>,
+    pub(super) payments: SmallVec<[Payment; 1]>,
 }
 
 impl Call {

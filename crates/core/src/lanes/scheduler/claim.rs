@@ -10,6 +10,7 @@ use crate::lanes::claim::{CLAIM_MAX, Claim};
 use crate::lanes::effect::Effect;
 use crate::lanes::queue::LEASE_MAX;
 use crate::time::{Now, Span, Timestamp};
+use smallvec::SmallVec;
 
 impl Scheduler {
     /// Starts calls of a queue, the first that may go first, up to as many as the worker can take.
@@ -84,7 +85,8 @@ impl Scheduler {
         let head = self.lanes[lane].head?;
         let mut patience = head.patience;
         let count = self.calls.lines_at(head.call).len().min(LINES_MAX);
-        let lines: Vec<_> = (0..count).map(|at| self.line((lane, head), at, now)).collect();
+        let lines = (0..count).map(|at| self.line((lane, head), at, now));
+        let lines: SmallVec<[gate::Line<'_>; 2]> = lines.collect();
         let verdict = gate::pass(&lines, head.is_senior, &mut patience, now);
         drop(lines);
         match verdict {
