@@ -77,6 +77,7 @@ impl Scheduler {
             Stand::Parked { line } => {
                 let meter = self.calls.lines_at(head.call)[line].meter;
                 self.meters[meter].parked.remove(&lane);
+                self.set_stand(lane, Stand::Free);
             }
             Stand::At { line, .. } => {
                 let meter = self.calls.lines_at(head.call)[line].meter;
@@ -84,19 +85,19 @@ impl Scheduler {
                 if let Some(crowd) = self.meters[meter].crowd_mut(queue) {
                     crowd.standing.remove((place, lane));
                 }
+                self.set_stand(lane, Stand::Free);
                 // Whoever had to let it go first may go now, of whichever queue.
                 self.refresh(meter);
             }
         }
-        self.set_stand(lane, Stand::Free);
     }
 
     /// Makes a head the senior of all its meters, if none of them has one.
-    pub(super) fn make_senior(&mut self, lane: LaneSlot) -> bool {
-        let Some(head) = self.lanes[lane].head else { return false };
+    pub(super) fn make_senior(&mut self, lane: LaneSlot) {
+        let Some(head) = self.lanes[lane].head else { return };
         let lines = self.calls.lines_at(head.call);
-        if head.is_senior || lines.iter().any(|line| self.meters[line.meter].senior.is_some()) {
-            return false;
+        if lines.iter().any(|line| self.meters[line.meter].senior.is_some()) {
+            return;
         }
         for line in lines {
             self.meters[line.meter].senior = Some(lane);
@@ -104,7 +105,6 @@ impl Scheduler {
         if let Some(head) = &mut self.lanes[lane].head {
             head.is_senior = true;
         }
-        true
     }
 
     fn end_seniority(&mut self, lane: LaneSlot) {
@@ -280,10 +280,8 @@ impl Scheduler {
     /// A limit changed: those it shuts out are set aside, the others at its meters try again.
     pub(super) fn limit_changed(&mut self, limit: super::meters::LimitSlot, wakes_parked: bool) {
         for meter in self.meters.of(limit) {
-            let parked: Vec<_> = match wakes_parked {
-                true => self.meters[meter].parked.iter().copied().collect(),
-                false => Vec::new(),
-            };
+            let parked = self.meters[meter].parked.iter().copied().filter(|_| wakes_parked);
+            let parked: Vec<_> = parked.collect();
             let crowds = self.meters[meter].crowds.iter();
             let standing: Vec<_> =
                 crowds.flat_map(|crowd| crowd.standing.iter().map(|(_, lane)| lane)).collect();
