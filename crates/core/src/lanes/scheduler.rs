@@ -108,8 +108,11 @@ impl Scheduler {
     ) -> Result<(), QueueError> {
         self.advance(now);
         spec.check()?;
-        self.emit(Effect::QueueDefined { name: name.clone(), spec });
-        self.rehead();
+        let known = self.lanes.find(name).map(|queue| &self.lanes.queue(queue).spec);
+        if known != Some(&spec) {
+            self.emit(Effect::QueueDefined { name: name.clone(), spec });
+            self.rehead();
+        }
         Ok(())
     }
 
