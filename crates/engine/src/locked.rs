@@ -191,7 +191,7 @@ impl<'a> Locked<'a> {
         (0..self.lines.len()).all(|index| {
             self.spot(index)
                 .and_then(|spot| self.guard(index).peek_whole(spot))
-                .is_none_or(|whole| whole.meter.takes_promises())
+                .is_none_or(|whole| whole.meter.takes_promises(self.now.at))
         })
     }
 

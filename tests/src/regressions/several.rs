@@ -128,6 +128,23 @@ async fn a_reservation_that_is_cancelled_leaves_no_trace() {
     }
 }
 
+/// A window remembers so many starts ahead; one more is told when all of them have started.
+#[tokio::test]
+async fn a_window_full_of_reservations_refuses_until_they_have_started() {
+    let world = World::of("api", Limit::sliding_window(1, seconds(1))).await;
+    world.pay(global("api")).await;
+    let hour = seconds(3_600);
+    for second in 1..=1_024 {
+        let pass = world.gate.consume_delayed(global("api"), hour).await.unwrap();
+        assert_eq!(pass.delay(), seconds(second));
+    }
+    let refusal = refused(world.gate.consume_delayed(global("api"), hour).await);
+    assert_eq!(refusal.retry_after, Some(seconds(1_025)));
+    world.advance(seconds(1)).await;
+    let pass = world.gate.consume_delayed(global("api"), hour).await.unwrap();
+    assert_eq!(pass.delay(), seconds(1_024));
+}
+
 #[tokio::test]
 async fn a_call_that_waits_for_one_limit_pays_nothing_at_the_others_meanwhile() {
     let world = two_limits().await;

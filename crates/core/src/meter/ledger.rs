@@ -194,8 +194,9 @@ impl Ledger {
         self.promises.len()
     }
 
-    pub(super) fn is_full_of_promises(&self) -> bool {
-        self.promises.len() >= PROMISES_MAX
+    pub(super) fn is_full_of_promises(&self, now: Timestamp) -> bool {
+        let started = self.promises.partition_point(|promise| promise.starts <= now);
+        self.promises.len() - started >= PROMISES_MAX
     }
 
     fn promise(&mut self, weight: u64, starts: Timestamp) {

@@ -53,8 +53,8 @@ impl Meter {
     }
 
     /// Whether a reservation can still be promised here.
-    pub fn takes_promises(&self) -> bool {
-        !self.ledgers.iter().any(super::ledger::Ledger::is_full_of_promises)
+    pub fn takes_promises(&self, now: Timestamp) -> bool {
+        !self.ledgers.iter().any(|ledger| ledger.is_full_of_promises(now))
     }
 
     fn charge(&mut self, definition: &Definition, units: u64, now: Now) {
