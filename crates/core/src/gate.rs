@@ -98,3 +98,69 @@ pub fn pass(lines: &[Line<'_>], is_senior: bool, patience: &mut Patience, now: N
 fn is_shut(blocker: Blocker) -> bool {
     matches!(blocker.cause, Cause::Missing | Cause::Paused | Cause::Impossible)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::limit::Limit;
+    use crate::time::Timestamp;
+    use crate::turn::Priority;
+
+    fn line<'a>(definition: &'a Definition, meter: &'a Meter) -> Line<'a> {
+        let (place, company) = (Place::new(Priority::default(), 0, 1), Company::default());
+        let (definition, meter) = (Some(definition), Some(meter));
+        Line { definition, is_paused: false, meter, weight: 1, place, company }
+    }
+
+    fn tried(lines: &[Line<'_>]) -> Verdict {
+        pass(lines, false, &mut Patience::default(), Now::both(Timestamp::default()))
+    }
+
+    /// A meter that lets pass, and one that is spent.
+    fn meters() -> (Definition, Meter, Meter) {
+        let now = Now::both(Timestamp::default());
+        let definition = Definition::new(Limit::per_second(1)).unwrap();
+        let open = Meter::new(&definition, now.at);
+        let mut spent = open.clone();
+        let _ = spent.pay(&definition, 1, (now, now.at), None);
+        (definition, open, spent)
+    }
+
+    #[test]
+    fn starts_if_every_line_is_open() {
+        let (definition, open, _) = meters();
+        assert_eq!(tried(&[]), Verdict::Start);
+        assert_eq!(tried(&[line(&definition, &open); 2]), Verdict::Start);
+    }
+
+    #[test]
+    fn stands_where_it_opens_last() {
+        let (definition, open, spent) = meters();
+        let lines = [line(&definition, &open), line(&definition, &spent)];
+        assert!(matches!(tried(&lines), Verdict::Stand { at: 1, .. }));
+    }
+
+    #[test]
+    fn lets_another_go_first() {
+        let (definition, open, _) = meters();
+        let first = Some(Place::new(Priority::default(), 0, 0));
+        let company = Company { first, senior: None };
+        let verdict = tried(&[Line { company, ..line(&definition, &open) }]);
+        let Verdict::Stand { blocker, .. } = verdict else { panic!("{verdict:?}") };
+        assert_eq!(blocker.cause, Cause::Turn);
+    }
+
+    #[test]
+    fn parks_where_no_waiting_helps() {
+        let (definition, open, _) = meters();
+        let shut = [
+            (Line { definition: None, ..line(&definition, &open) }, Cause::Missing),
+            (Line { is_paused: true, ..line(&definition, &open) }, Cause::Paused),
+            (Line { weight: 2, ..line(&definition, &open) }, Cause::Impossible),
+        ];
+        for (line, cause) in shut {
+            let Verdict::Park { blocker, .. } = tried(&[line]) else { panic!("{cause:?}") };
+            assert_eq!(blocker.cause, cause);
+        }
+    }
+}

@@ -30,7 +30,7 @@ impl Scheduler {
             acted.written.push(self.write(write));
         }
         for call in &act.enqueue {
-            acted.enqueued.push(self.enqueue(call, now));
+            acted.enqueued.extend(self.enqueue(call, now));
         }
         for count in &act.count_down {
             acted.counted.push(self.count_down(count, now));
@@ -223,10 +223,11 @@ impl Scheduler {
         revision
     }
 
-    fn enqueue(&mut self, new: &NewCall, now: Now) -> CallId {
-        let Some(queue) = self.lanes.find(&new.queue) else { return CallId(u64::MAX) };
+    /// The new call, or the one that it repeats; the act was checked, so its queue is known.
+    fn enqueue(&mut self, new: &NewCall, now: Now) -> Option<CallId> {
+        let queue = self.lanes.find(&new.queue)?;
         if let Some(first) = self.duplicate(queue, new) {
-            return first;
+            return Some(first);
         }
         let inherited = self.supersede(queue, new);
         let id = CallId(self.ids);
@@ -237,7 +238,7 @@ impl Scheduler {
             None => Some(inherited.unwrap_or(self.arrivals)),
         };
         self.emit(Effect::Accepted { id, call: Box::new(new.clone()), arrival, remembered });
-        id
+        Some(id)
     }
 
     fn duplicate(&self, queue: QueueSlot, new: &NewCall) -> Option<CallId> {
@@ -264,7 +265,8 @@ impl Scheduler {
     fn count_down(&mut self, count: &Count, now: Now) -> (u64, Option<CallId>) {
         let left = self.joins.get(&count.key).copied().unwrap_or(count.from).saturating_sub(1);
         self.emit(Effect::Counted { key: count.key.clone(), left });
-        (left, (left == 0).then(|| self.enqueue(&count.then, now)))
+        let then = (left == 0).then(|| self.enqueue(&count.then, now));
+        (left, then.flatten())
     }
 
     pub(super) fn in_flight(&self, lease: Lease) -> Option<CallSlot> {

@@ -24,7 +24,8 @@ impl Scheduler {
         scheduler
     }
 
-    /// What changed since this was asked last, in order.
+    /// What changed since this was asked last, in order. Kept until someone takes it: who needs none
+    /// of it takes it all the same.
     pub fn take_effects(&mut self) -> Vec<Effect> {
         std::mem::take(&mut self.effects)
     }
