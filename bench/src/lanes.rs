@@ -6,8 +6,9 @@
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
+use tollgate_core::Toll;
 use tollgate_core::lanes::{
-    Act, Claim, NewCall, Order, QueueSpec, Scheduler, Settle, Settlement, Started, Toll,
+    Act, Claim, NewCall, Order, QueueSpec, Scheduler, Settle, Settlement, Started,
 };
 use tollgate_core::{
     Definition, LaneName, Limit, LimitName, Now, Partition, Priority, QueueName, Span, Timestamp,
@@ -141,7 +142,7 @@ impl World {
     fn enqueue(&mut self, count: usize, settle: Vec<Settle>) -> anyhow::Result<()> {
         let numbers = self.enqueued..self.enqueued + count;
         let enqueue = numbers.map(|number| self.call(number)).collect::<Result<_, _>>()?;
-        let _ = self.scheduler.act(&Act { settle, enqueue, ..Act::default() }, self.now)?;
+        let _ = self.scheduler.act(Act { settle, enqueue, ..Act::default() }, self.now)?;
         self.enqueued += count;
         // A store would write them down.
         drop(self.scheduler.take_effects());
@@ -154,7 +155,7 @@ impl World {
             queue: self.names.queue.clone(),
             most,
             lease: Some(Span::from_days(1)),
-            asks_until: self.now.at,
+            asks: Span::ZERO,
         };
         self.scheduler.claim(&claim, self.now)
     }

@@ -4,9 +4,9 @@
 //! them, its place there. The same function decides for a scheduler in memory and for rows of a table.
 
 use crate::limit::Definition;
-use crate::meter::{Blocker, Cause, Meter};
+use crate::meter::{Blocker, Cause, Meter, Standing};
 use crate::rule::Opening;
-use crate::time::Now;
+use crate::time::{Now, Timestamp};
 use crate::turn::{Company, Judgement, Patience, Place, judge, must_yield};
 
 /// Most lines of a head, one for each meter it pays at.
@@ -78,6 +78,36 @@ impl Line<'_> {
         }
         own
     }
+
+    /// How its meter stands.
+    pub fn standing(&self, now: Now) -> Standing {
+        let Some(definition) = self.definition else { return Standing::NOTHING };
+        let new = || Meter::new(definition, now.at).standing(definition, now);
+        self.meter.map_or_else(new, |meter| meter.standing(definition, now))
+    }
+
+    fn opening(&self, now: Now) -> Opening {
+        let own = |definition| self.meter?.blocker(definition, self.weight, now);
+        match self.definition {
+            Some(definition) => own(definition).map_or(Opening::At(now.at), |own| own.opening),
+            None => Opening::OnRelease,
+        }
+    }
+
+    /// What a newcomer is told who must let others go first: when it passes behind them, if units
+    /// are what they wait for.
+    fn told(&self, blocker: Blocker, ahead: u64, now: Now) -> Blocker {
+        let (Cause::Turn, Some(definition)) = (blocker.cause, self.definition) else {
+            return blocker;
+        };
+        let behind = |meter: &Meter| meter.opens_behind(definition, (ahead, self.weight), now);
+        let behind = self.meter.map_or_else(|| behind(&Meter::new(definition, now.at)), behind);
+        let opening = match blocker.opening.max(behind) {
+            Opening::At(opens) if opens <= now.at => Opening::OnRelease,
+            opening => opening,
+        };
+        Blocker { opening, ..blocker }
+    }
 }
 
 /// Tries a head that has its turn where it stands, and is open there: what is in its way elsewhere
@@ -93,6 +123,56 @@ pub fn pass(lines: &[Line<'_>], is_senior: bool, patience: &mut Patience, now: N
         return Verdict::Park { at, blocker };
     }
     Verdict::Stand { at, blocker, is_impatient }
+}
+
+/// Most times the openings of several meters are compared: each time leaves a promise behind, and
+/// eight meters with eight rules keep no more.
+const OPENINGS_MAX: usize = 8 * 8 * 1024;
+
+/// When a call that came just now may start, having paid now: now, or no later than `latest`. It
+/// overtakes nobody who waits; `ahead` says what those weigh at each line, for the wait that is told.
+/// Refused, it is told the line that opens last.
+pub fn reserve(
+    lines: &[Line<'_>],
+    ahead: impl Fn(usize) -> u64,
+    latest: Option<Timestamp>,
+    now: Now,
+) -> Result<Timestamp, (usize, Blocker)> {
+    let mut ways = [None; LINES_MAX];
+    for (at, (way, line)) in ways.iter_mut().zip(lines).enumerate() {
+        *way = line.way(false, now).map(|blocker| line.told(blocker, ahead(at), now));
+    }
+    let Judgement::Stand { at, blocker } = judge(ways) else { return Ok(now.at) };
+    // Units come by themselves; nobody is overtaken, and what is shut stays so.
+    let is_awaited = |way: &Blocker| matches!(way.cause, Cause::Spent | Cause::Closed);
+    if let Some(latest) = latest.filter(|_| ways.iter().flatten().all(is_awaited))
+        && let Opening::At(start) = opens(lines, now)
+        && start <= latest
+        && lines.iter().all(|line| line.meter.is_none_or(|meter| meter.takes_promises(now.at)))
+    {
+        return Ok(start);
+    }
+    Err((at, blocker))
+}
+
+/// The first instant at which every line is open, for a call that pays now and starts then. Where one
+/// opens another may have to keep a promise, so it is looked at again from there.
+fn opens(lines: &[Line<'_>], now: Now) -> Opening {
+    let mut from = now;
+    for _ in 0..OPENINGS_MAX {
+        let each = lines.iter().map(|line| line.opening(from));
+        match each.fold(Opening::At(from.at), Opening::max) {
+            Opening::At(at) if at > from.at => from = now.moved_to(at),
+            opening => return opening,
+        }
+    }
+    Opening::OnRelease
+}
+
+/// How the tightest of the lines stands.
+pub fn tightest(lines: &[Line<'_>], now: Now) -> Standing {
+    let each = lines.iter().map(|line| line.standing(now));
+    each.min_by_key(|standing| standing.remaining).unwrap_or(Standing::NOTHING)
 }
 
 fn is_shut(blocker: Blocker) -> bool {

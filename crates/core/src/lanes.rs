@@ -16,10 +16,7 @@ pub mod queue;
 mod scheduler;
 
 pub use act::{Act, ActError, Acted, Count, Record, Revision, Settle, Settlement, Write};
-pub use call::{Attempts, CallId, End, Lease, NewCall, Started, Toll};
-/// Most tolls of one call: more limits than that on one call are a mistake.
-pub const TOLLS_MAX: usize = 8;
-
+pub use call::{Attempts, CallId, End, Lease, NewCall, Started};
 pub use claim::{Claim, Scope};
 pub use effect::Effect;
 pub use explain::{Explanation, Reason};

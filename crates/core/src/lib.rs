@@ -3,6 +3,7 @@
 //! Everything here is a function of (state, request, now). Nothing reads a clock, does IO, runs
 //! async or uses a float: the caller loads, saves, sleeps and sends.
 
+pub mod contract;
 pub mod gate;
 pub mod lanes;
 pub mod limit;
@@ -10,6 +11,7 @@ pub mod meter;
 pub mod name;
 pub mod rule;
 pub mod time;
+pub mod toll;
 pub mod turn;
 
 pub use limit::{Align, Definition, Limit, LimitError, RuleSpec};
@@ -17,4 +19,5 @@ pub use meter::{Blocker, Cause, Meter, Payment, Standing};
 pub use name::{Key, LaneName, LimitName, NameError, Partition, QueueName};
 pub use rule::{Opening, Rule, UNITS_MAX};
 pub use time::{Now, Span, SpanError, Timestamp};
+pub use toll::{TOLLS_MAX, Toll, TollError};
 pub use turn::{Judgement, Place, Priority};

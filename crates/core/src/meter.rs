@@ -82,6 +82,11 @@ pub struct Standing {
     pub reset_after: Span,
 }
 
+impl Standing {
+    /// Of no meter at all.
+    pub const NOTHING: Self = Self { limit: 0, per: None, remaining: 0, reset_after: Span::ZERO };
+}
+
 /// Proof that a weight was paid at one meter: what settling needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Payment {

@@ -12,7 +12,7 @@ pub struct Timestamp(u64);
 pub struct Span(u64);
 
 /// The present: one reading of the store's clocks, handed to every decision of one unit of work.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Now {
     /// Limit time: monotonic, never set.
     pub at: Timestamp,

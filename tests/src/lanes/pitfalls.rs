@@ -1,6 +1,7 @@
 //! What went wrong elsewhere, each under its own name.
 
 use super::world::{Owing, World, call, parallel};
+use tollgate_core::TollError;
 use tollgate_core::lanes::{Act, ActError, QueueSpec, Settle, Settlement};
 use tollgate_core::{Limit, Span, Timestamp};
 
@@ -55,8 +56,14 @@ fn one_key_over_several_lanes_is_one_limit() {
 fn what_can_never_pass_is_refused_at_the_door() {
     let mut world = World::new().limit("api", Limit::per_second(10));
     let act = Act { enqueue: vec![call("a").owes("api", "", 11)], ..Act::default() };
-    let error = world.scheduler.act(&act, world.now).unwrap_err();
-    assert!(matches!(error, ActError::WeightOverCapacity { weight: 11, capacity: 10, .. }));
+    let error = world.scheduler.act(act, world.now).unwrap_err();
+    assert!(matches!(
+        error,
+        ActError::Toll {
+            error: TollError::WeightOverCapacity { weight: 11, capacity: 10, .. },
+            ..
+        }
+    ));
     assert!(error.to_string().contains("split the call, or raise the limit"));
 }
 
@@ -65,8 +72,8 @@ fn what_can_never_pass_is_refused_at_the_door() {
 fn an_unknown_limit_is_refused_at_the_door() {
     let mut world = World::new();
     let act = Act { enqueue: vec![call("a").owes("mistyped", "", 1)], ..Act::default() };
-    let error = world.scheduler.act(&act, world.now).unwrap_err();
-    assert!(matches!(error, ActError::UnknownLimit { at: 0, .. }));
+    let error = world.scheduler.act(act, world.now).unwrap_err();
+    assert!(matches!(error, ActError::Toll { at: 0, error: TollError::UnknownLimit { .. } }));
 }
 
 /// A limit that is removed parks those who owe there, and holds nobody else.
@@ -113,7 +120,7 @@ fn a_late_settle_is_refused_and_changes_nothing() {
     let held = world.claim(1).remove(0);
     assert!(held.lease.token > lost.lease.token);
     let settle = vec![Settle { lease: lost.lease, settlement: Settlement::Done, actual: vec![] }];
-    let late = world.scheduler.act(&Act { settle, ..Act::default() }, world.now);
+    let late = world.scheduler.act(Act { settle, ..Act::default() }, world.now);
     assert_eq!(late.unwrap_err(), ActError::LeaseLost { at: 0 });
     assert!(world.scheduler.is_in_flight(id));
 }

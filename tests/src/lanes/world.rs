@@ -1,7 +1,8 @@
 //! A scheduler, a clock that is moved, and a record of what started when.
 
+use tollgate_core::Toll;
 use tollgate_core::lanes::{
-    Act, CallId, Claim, Lease, NewCall, QueueSpec, Scheduler, Settle, Settlement, Started, Toll,
+    Act, CallId, Claim, Lease, NewCall, QueueSpec, Scheduler, Settle, Settlement, Started,
 };
 use tollgate_core::{
     Definition, Key, LaneName, Limit, LimitName, Now, Partition, Priority, QueueName, Span,
@@ -56,12 +57,12 @@ impl World {
 
     pub(crate) fn enqueue(&mut self, call: NewCall) -> CallId {
         let act = Act { enqueue: vec![call], ..Act::default() };
-        self.scheduler.act(&act, self.now).unwrap().enqueued[0]
+        self.scheduler.act(act, self.now).unwrap().enqueued[0]
     }
 
     pub(crate) fn enqueue_many(&mut self, count: usize, call: &NewCall) {
         let act = Act { enqueue: vec![call.clone(); count], ..Act::default() };
-        let _ = self.scheduler.act(&act, self.now).unwrap();
+        let _ = self.scheduler.act(act, self.now).unwrap();
     }
 
     pub(crate) fn advance(&mut self, span: Span) {
@@ -75,7 +76,7 @@ impl World {
 
     pub(crate) fn claim_of(&mut self, queue: &str, most: usize) -> Vec<Started> {
         let queue = QueueName::new(queue).unwrap();
-        let claim = Claim { queue, most, lease: None, asks_until: Timestamp::MAX };
+        let claim = Claim { queue, most, lease: None, asks: Span::from_days(1) };
         let started = self.scheduler.claim(&claim, self.now);
         let at = self.now.at.as_nanos() / 1_000_000;
         self.starts.extend(started.iter().map(|started| Start {
@@ -88,7 +89,7 @@ impl World {
 
     pub(crate) fn settle(&mut self, lease: Lease, settlement: Settlement) {
         let settle = vec![Settle { lease, settlement, actual: vec![] }];
-        let _ = self.scheduler.act(&Act { settle, ..Act::default() }, self.now).unwrap();
+        let _ = self.scheduler.act(Act { settle, ..Act::default() }, self.now).unwrap();
     }
 
     /// Workers take what they get and are done at once, until nothing waits or the time is over.

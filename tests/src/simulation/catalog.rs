@@ -1,7 +1,8 @@
 //! The things of one random world: queues, limits, lanes, and calls made of them.
 
 use super::random::Random;
-use tollgate_core::lanes::{Backoff, NewCall, OnDead, Order, QueueSpec, Toll};
+use tollgate_core::Toll;
+use tollgate_core::lanes::{Backoff, NewCall, OnDead, Order, QueueSpec};
 use tollgate_core::{
     Definition, Key, LaneName, Limit, LimitName, Now, Partition, Priority, QueueName, Span,
     Timestamp,

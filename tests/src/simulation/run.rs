@@ -85,14 +85,14 @@ impl Run {
 
     pub(super) fn enqueue(&mut self, calls: Vec<NewCall>) -> Checked {
         let act = Act { enqueue: calls.clone(), ..Act::default() };
-        let answer = self.scheduler.act(&act, self.now).map(|acted| acted.enqueued);
+        let answer = self.scheduler.act(act, self.now).map(|acted| acted.enqueued);
         self.note(Event::Enqueue(calls, answer))
     }
 
     pub(super) fn claim(&mut self, asking: &Asking, expected: Expected) -> Checked<usize> {
         let Asking { queue, most, lease, asks_for } = asking;
-        let (queue, asks_until) = (queue.clone(), self.now.at.plus(*asks_for));
-        let claim = Claim { queue: queue.clone(), most: *most, lease: *lease, asks_until };
+        let (queue, asks) = (queue.clone(), *asks_for);
+        let claim = Claim { queue: queue.clone(), most: *most, lease: *lease, asks };
         let started = self.scheduler.claim(&claim, self.now);
         let count = started.len();
         self.note(Event::Claim { queue, most: *most, expected, started })?;
@@ -140,7 +140,7 @@ impl Run {
 
     pub(super) fn settle(&mut self, settle: Settle) -> Checked {
         let act = Act { settle: vec![settle.clone()], ..Act::default() };
-        let answer = self.scheduler.act(&act, self.now).map(|_| ());
+        let answer = self.scheduler.act(act, self.now).map(|_| ());
         self.note(Event::Settle(settle, answer))
     }
 
@@ -152,7 +152,7 @@ impl Run {
 
     pub(super) fn cancel(&mut self, id: CallId) -> Checked {
         let act = Act { cancel: vec![id], ..Act::default() };
-        let was_there = self.scheduler.act(&act, self.now).unwrap().cancelled[0];
+        let was_there = self.scheduler.act(act, self.now).unwrap().cancelled[0];
         self.note(Event::Cancel(id, was_there))
     }
 

@@ -1,7 +1,8 @@
 //! A small world for one promise at a time: one queue, one worker, a clock that is moved.
 
+use tollgate_core::Toll;
 use tollgate_core::lanes::{
-    Act, CallId, Claim, NewCall, Order, QueueSpec, Scheduler, Settle, Settlement, Started, Toll,
+    Act, CallId, Claim, NewCall, Order, QueueSpec, Scheduler, Settle, Settlement, Started,
 };
 use tollgate_core::{
     Definition, LaneName, Limit, LimitName, Now, Priority, QueueName, Span, Timestamp,
@@ -47,18 +48,18 @@ impl Stage {
             supersedes: None,
         };
         let act = Act { enqueue: vec![call], ..Act::default() };
-        self.scheduler.act(&act, self.now).unwrap().enqueued[0]
+        self.scheduler.act(act, self.now).unwrap().enqueued[0]
     }
 
     /// A worker takes what it gets and is done with it at once, or waits until something is due.
     pub(super) fn go_on(&mut self, most: u64) -> Vec<Started> {
         let (queue, most) = (self.queue.clone(), usize::try_from(most).unwrap());
-        let claim = Claim { queue, most, lease: None, asks_until: Timestamp::MAX };
+        let claim = Claim { queue, most, lease: None, asks: Span::from_days(1) };
         let started = self.scheduler.claim(&claim, self.now);
         for started in &started {
             let (lease, settlement, actual) = (started.lease, Settlement::Done, vec![]);
             let settle = vec![Settle { lease, settlement, actual }];
-            let _ = self.scheduler.act(&Act { settle, ..Act::default() }, self.now).unwrap();
+            let _ = self.scheduler.act(Act { settle, ..Act::default() }, self.now).unwrap();
         }
         if started.is_empty() {
             let soon = self.now.at.plus(Span::from_millis(100));

@@ -119,3 +119,18 @@ fn a_crate_may_not_use_one_above_it() {
     assert_eq!(wrong_dependencies(&format!("{manifest}tollgate-stores.workspace = true")).len(), 1);
     assert_eq!(wrong_dependencies("name = \"tollgate-newcomer\"").len(), 1);
 }
+
+#[test]
+fn every_case_of_the_conformance_suite_is_run() {
+    const CASES: &str = "crates/core/src/contract/conformance/";
+    let list = rust_files().find(|file| file.path == format!("{CASES}cases.rs"));
+    let list = &list.expect("the list of cases").text;
+    let cases = rust_files().filter(|file| file.path.starts_with(CASES));
+    let names = cases.flat_map(|file| {
+        let names = file.text.lines().filter_map(|line| line.strip_prefix("pub async fn "));
+        names.filter_map(|rest| rest.split('(').next()).map(str::to_owned).collect::<Vec<_>>()
+    });
+    let is_listed =
+        |name: &String| list.lines().any(|line| line.trim().trim_end_matches([',', ';']) == *name);
+    assert_none(names.filter(|name| !is_listed(name)), "list these in cases.rs:");
+}

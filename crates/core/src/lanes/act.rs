@@ -3,6 +3,7 @@
 use super::call::{CallId, Lease, NewCall};
 use crate::name::{Key, LimitName, NameError, QueueName};
 use crate::time::Span;
+use crate::toll::TollError;
 
 /// Most changes in one act: an act is one write, held in memory whole.
 pub const ACT_CHANGES_MAX: usize = 10_000;
@@ -134,43 +135,13 @@ pub enum ActError {
         /// What it named.
         queue: QueueName,
     },
-    /// There is no such limit.
-    #[error("call {at}: there is no limit {limit}: define it first")]
-    UnknownLimit {
+    /// A toll that can never be paid.
+    #[error("call {at}: {error}")]
+    Toll {
         /// Which new call.
         at: usize,
-        /// What it named.
-        limit: LimitName,
-    },
-    /// A toll of nothing.
-    #[error("call {at}: a toll at {limit} weighs nothing: leave it out, or give it a weight")]
-    WeightZero {
-        /// Which new call.
-        at: usize,
-        /// Where.
-        limit: LimitName,
-    },
-    /// A toll that can never pass.
-    #[error(
-        "call {at}: a weight of {weight} can never pass {limit}, which holds {capacity}: split the call, or raise the limit"
-    )]
-    WeightOverCapacity {
-        /// Which new call.
-        at: usize,
-        /// Where.
-        limit: LimitName,
-        /// How much.
-        weight: u64,
-        /// The most that passes.
-        capacity: u64,
-    },
-    /// More tolls than a call may owe.
-    #[error("call {at}: {count} tolls are more than the {} a call may owe", super::TOLLS_MAX)]
-    TooManyTolls {
-        /// Which new call.
-        at: usize,
-        /// How many.
-        count: usize,
+        /// What is wrong with it.
+        error: TollError,
     },
     /// The queue is as deep as it may be.
     #[error("queue {queue} holds {depth} calls, the most it may: enqueue again later")]

@@ -1,25 +1,13 @@
 //! A call: the durable unit of work, and one start of it.
 
-use crate::name::{Key, LaneName, LimitName, Partition, QueueName};
+use crate::name::{Key, LaneName, QueueName};
 use crate::time::Timestamp;
+use crate::toll::Toll;
 use crate::turn::Priority;
 
 /// Names a call: numbers in the order in which calls were accepted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CallId(pub u64);
-
-/// What a call owes at one meter each time it starts.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Toll {
-    /// Which limit.
-    pub limit: LimitName,
-    /// Which of its meters; `None` for the global one.
-    pub partition: Option<Partition>,
-    /// How many units; at least 1.
-    pub weight: u64,
-    /// Whether an upstream that asks for a pause closes this meter.
-    pub hears_feedback: bool,
-}
 
 /// A call as it is handed in.
 #[derive(Debug, Clone, PartialEq, Eq)]

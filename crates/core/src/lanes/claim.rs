@@ -1,7 +1,7 @@
 //! Asking for calls to start, and what an operator may hold back.
 
 use crate::name::{LaneName, LimitName, QueueName};
-use crate::time::{Span, Timestamp};
+use crate::time::Span;
 
 /// Most calls of one claim: a claim is one write, held in memory whole.
 pub const CLAIM_MAX: usize = 10_000;
@@ -15,8 +15,8 @@ pub struct Claim {
     pub most: usize,
     /// How long each is leased; `None`: as the queue says.
     pub lease: Option<Span>,
-    /// Until when it goes on asking if it gets fewer: so long the queue's calls keep their turn.
-    pub asks_until: Timestamp,
+    /// How long it goes on asking if it gets fewer: so long the queue's calls keep their turn.
+    pub asks: Span,
 }
 
 /// What can be held back.

@@ -5,6 +5,7 @@ use super::act::Revision;
 use super::call::{Attempts, CallId, End, Lease, NewCall};
 use super::claim::Scope;
 use super::queue::QueueSpec;
+use crate::contract::{MeterName, Receipt};
 use crate::limit::Definition;
 use crate::name::{Key, LimitName, Partition, QueueName};
 use crate::time::{Now, Timestamp};
@@ -113,6 +114,41 @@ pub enum Effect {
         id: CallId,
         /// How.
         end: End,
+    },
+    /// Tolls were paid without a lane.
+    Paid {
+        /// The receipt's name.
+        id: u64,
+        /// What, by meter.
+        owed: Box<[(MeterName, u64)]>,
+        /// When.
+        now: Now,
+        /// When the call starts.
+        starts: Timestamp,
+        /// Until when slots are held.
+        expires: Timestamp,
+    },
+    /// A receipt's slots are held for longer.
+    ReceiptRenewed {
+        /// Its name.
+        id: u64,
+        /// Where it holds slots.
+        meters: Box<[MeterName]>,
+        /// When.
+        now: Now,
+        /// Until when slots are held.
+        expires: Timestamp,
+    },
+    /// A receipt was settled.
+    ReceiptSettled {
+        /// Which.
+        receipt: Box<Receipt>,
+        /// The true cost at each of its meters.
+        actual: Box<[u64]>,
+        /// When.
+        now: Now,
+        /// Until when it is remembered.
+        remembered: Timestamp,
     },
     /// A record was written, or removed.
     Written {

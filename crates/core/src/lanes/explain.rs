@@ -12,8 +12,8 @@ pub struct Explanation {
     pub id: CallId,
     /// How often it was tried.
     pub attempts: Attempts,
-    /// How many calls of its lane go before it, those in flight not counted. `None` if it has not
-    /// joined its lane.
+    /// How many calls of its lane go before it, those in flight not counted. `None` if it is in
+    /// flight, or has not joined its lane.
     pub position: Option<u64>,
     /// Everything that is in its way as things stand. Others may come before it that were not tried
     /// yet: a head is told where it must stand when a worker asks for it.

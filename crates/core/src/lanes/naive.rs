@@ -5,13 +5,13 @@
 //! same on random input has been compared with something too simple to be wrong.
 
 mod advance;
+mod ask;
 mod check;
 mod claim;
 mod enqueue;
+mod explain;
 mod heads;
 mod perform;
-#[cfg(test)]
-mod tests;
 mod ways;
 
 use super::act::{Act, ActError, Acted, Record};
@@ -45,6 +45,12 @@ pub struct Naive {
     dedupes: BTreeMap<(QueueName, Key), (CallId, Timestamp)>,
     joins: BTreeMap<Key, u64>,
     records: BTreeMap<Key, Record>,
+    /// The receipts that were settled, and until when that is remembered.
+    settled: BTreeMap<u64, Timestamp>,
+    /// The calls that ended and were not asked for yet.
+    ended: Vec<(CallId, End)>,
+    /// The present, as it was told last.
+    latest: Now,
     next_call: u64,
     next_arrival: u64,
     last_token: u64,
@@ -167,13 +173,13 @@ impl Naive {
     }
 
     /// Does all of an act, or says why it did nothing.
-    pub fn act(&mut self, act: &Act, now: Now) -> Result<Acted, ActError> {
+    pub fn act(&mut self, act: Act, now: Now) -> Result<Acted, ActError> {
         self.advance(now);
-        self.check(act)?;
+        self.check(&act)?;
         // Which calls are new is known once the act is done: it is done to a copy.
         let mut after = self.clone();
-        let performed = after.perform(act, now);
-        self.check_depth(act, &performed.deepened)?;
+        let performed = after.perform(&act, now);
+        self.check_depth(&act, &performed.deepened)?;
         after.refresh_heads();
         *self = after;
         Ok(performed.acted)
@@ -219,9 +225,22 @@ impl Naive {
         }
     }
 
+    /// Says until when someone asks for a queue's calls, whatever was said before.
+    pub fn ask(&mut self, queue: &QueueName, until: Timestamp, now: Now) {
+        self.advance(now);
+        if let Some(queue) = self.queues.get_mut(queue) {
+            queue.asks_until = until;
+        }
+    }
+
     /// A record as it is kept.
     pub fn record(&self, key: &Key) -> Option<&Record> {
         self.records.get(key)
+    }
+
+    /// The calls that ended since this was asked last.
+    pub fn take_ended(&mut self) -> Vec<(CallId, End)> {
+        std::mem::take(&mut self.ended)
     }
 
     /// How a call ended, if it did.

@@ -34,7 +34,7 @@ proptest! {
             prop_assert_eq!(recovered.is_waiting(id), world.scheduler.is_waiting(id), "{:?}", id);
             prop_assert_eq!(recovered.is_in_flight(id), world.scheduler.is_in_flight(id));
         }
-        prop_assert_eq!(recovered.lasting(), world.scheduler.lasting());
+        prop_assert_eq!(recovered.lasting(world.now), world.scheduler.lasting(world.now));
     }
 
     #[test]

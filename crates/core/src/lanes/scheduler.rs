@@ -7,14 +7,17 @@
 mod act;
 mod advance;
 mod apply;
+mod ask;
 mod calls;
 mod claim;
 mod explain;
+mod forget;
 mod heads;
 mod lanes;
 #[cfg(test)]
 mod lasting;
 mod meters;
+mod sorted;
 
 use super::act::Record;
 use super::call::{CallId, Lease};
@@ -25,10 +28,11 @@ use crate::limit::Definition;
 use crate::name::{Key, LimitName, Partition, QueueName};
 use crate::time::{Now, Span, Timestamp};
 use advance::Timers;
-use calls::{CallSlot, Calls, LaneSlot};
+use calls::{CallSlot, Calls, LaneSlot, MeterSlot};
+use forget::Idle;
 use lanes::Lanes;
 use meters::{Meters, QueueSlot};
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 /// Calls, lanes, meters and leases, and everything that can be done to them.
 #[derive(Debug, Default)]
@@ -42,6 +46,8 @@ pub struct Scheduler {
     /// The first call of a key, and until when the key is remembered.
     dedupes: HashMap<(QueueSlot, Key), (CallId, Timestamp)>,
     newest: Newest,
+    /// Receipts that were settled and have not expired.
+    settled: HashSet<u64>,
     ids: u64,
     tokens: u64,
     arrivals: u64,
@@ -50,6 +56,12 @@ pub struct Scheduler {
     now: Timestamp,
     /// Lanes whose head may have changed.
     touched: Vec<LaneSlot>,
+    /// Meters that were paid at or left since they were looked at.
+    served: Vec<MeterSlot>,
+    /// Meters where the heads of a queue let those of another go first.
+    yielding: BTreeSet<(MeterSlot, QueueSlot)>,
+    /// What may be forgotten.
+    idle: Idle,
     /// Queues that may have something to start and were not told yet.
     woken: BTreeSet<QueueSlot>,
     /// What changed and was not reported yet.

@@ -52,6 +52,15 @@ impl Meter {
         self.slots().is_some_and(|slots| slots.renew(hold, expires, now))
     }
 
+    /// Whether slots are held under this name.
+    pub fn holds(&self, hold: HoldId, now: Timestamp) -> bool {
+        let slots = self.ledgers.iter().find_map(|ledger| match &ledger.state {
+            RuleState::Slots(slots) => Some(slots),
+            _ => None,
+        });
+        slots.is_some_and(|slots| slots.holds(hold, now))
+    }
+
     /// Whether a reservation can still be promised here.
     pub fn takes_promises(&self, now: Timestamp) -> bool {
         !self.ledgers.iter().any(|ledger| ledger.is_full_of_promises(now))

@@ -103,6 +103,11 @@ impl Slots {
         true
     }
 
+    /// Whether it is held at `now`.
+    pub fn holds(&self, hold: HoldId, now: Timestamp) -> bool {
+        self.holds.get(&hold).is_some_and(|hold| hold.expires > now)
+    }
+
     /// Drops the holds whose time is over: what a dead holder kept comes back by itself.
     pub fn expire(&mut self, now: Timestamp) {
         while let Some(&(_, hold)) = self.expiries.first().filter(|(expires, _)| *expires <= now) {

@@ -102,13 +102,13 @@ impl Limiter {
         locked.check()?;
         let asker = self.inner.newcomer(&ask);
         match judge(locked.ways(asker)) {
-            Judgement::Start => Ok(locked.tightest().map_or(NOTHING, |(_, standing)| standing)),
+            Judgement::Start => {
+                Ok(locked.tightest().map_or(Standing::NOTHING, |(_, standing)| standing))
+            }
             Judgement::Stand { at, blocker } => Err(refusal(&locked, at, blocker).into()),
         }
     }
 }
-
-const NOTHING: Standing = Standing { limit: 0, per: None, remaining: 0, reset_after: Span::ZERO };
 
 impl Inner {
     pub(super) fn consume_all(
@@ -164,11 +164,11 @@ impl Inner {
             .any(|index| locked.definition(index).is_some_and(|d| d.has_slots()));
         if tracking == Tracking::IfNeeded && !has_slots && delay.is_zero() && locked.is_plain() {
             locked.pay_plain();
-            return Pass::new(delay, locked.tightest().unwrap_or((0, NOTHING)));
+            return Pass::new(delay, locked.tightest().unwrap_or((0, Standing::NOTHING)));
         }
         let holding = Holding { id: self.next_hold(), expires: Timestamp::MAX };
         let payments = locked.pay(start, holding);
-        let pass = Pass::new(delay, locked.tightest().unwrap_or((0, NOTHING)));
+        let pass = Pass::new(delay, locked.tightest().unwrap_or((0, Standing::NOTHING)));
         if tracking == Tracking::IfNeeded && !has_slots {
             return pass;
         }
@@ -292,6 +292,6 @@ pub(crate) fn refusal(locked: &Locked<'_>, at: usize, blocker: tollgate_core::Bl
         partition: Some(line.address.key).filter(|key| !key.is_empty()).map(Into::into),
         cause: blocker.cause,
         retry_after,
-        standing: locked.standing_at(at).unwrap_or(NOTHING),
+        standing: locked.standing_at(at).unwrap_or(Standing::NOTHING),
     }
 }

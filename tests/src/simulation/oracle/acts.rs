@@ -121,9 +121,7 @@ impl Oracle {
     /// of those that follow.
     pub(super) fn refused(&mut self, calls: &[NewCall], error: &ActError) -> Checked {
         let is_right = match error {
-            ActError::UnknownLimit { at, .. } | ActError::WeightOverCapacity { at, .. } => {
-                self.fault(&calls[*at]).is_some()
-            }
+            ActError::Toll { at, .. } => self.fault(&calls[*at]).is_some(),
             ActError::QueueFull { queue, .. } => {
                 let mine = calls.iter().filter(|call| call.queue == *queue);
                 let depth = mine.clone().next().map_or(0, |call| self.depth(call));

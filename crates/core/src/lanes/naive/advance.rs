@@ -1,5 +1,6 @@
 //! What is due happens: joins, expiries, lost leases, ends of backoffs, forgotten keys.
 
+use super::ways::stands_at;
 use super::{Call, Naive, State};
 use crate::lanes::call::{CallId, End};
 use crate::time::{Now, Timestamp};
@@ -7,12 +8,25 @@ use crate::time::{Now, Timestamp};
 impl Naive {
     /// Does what is due by now.
     pub fn advance(&mut self, now: Now) {
+        self.latest = now;
+        self.level();
         self.join_what_is_due(now);
         self.expire_what_never_started(now);
         self.expire_leases(now);
         self.end_backoffs(now);
         self.dedupes.retain(|_, (_, until)| *until > now.at);
+        self.settled.retain(|_, until| *until > now.at);
         self.refresh_heads();
+    }
+
+    /// A meter at which nobody stands counts from where its lanes were served farthest.
+    fn level(&mut self) {
+        for ((_, meter), finish) in &self.finishes {
+            if !self.heads.values().any(|head| stands_at(head, meter)) {
+                let vtime = self.vtimes.entry(meter.clone()).or_default();
+                *vtime = (*finish).max(*vtime);
+            }
+        }
     }
 
     fn join_what_is_due(&mut self, now: Now) {

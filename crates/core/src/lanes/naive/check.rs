@@ -1,11 +1,10 @@
 //! The checks of an act: the first thing that is wrong with it.
 
 use super::Naive;
-use super::ways::lines;
-use crate::lanes::TOLLS_MAX;
 use crate::lanes::act::{ACT_CHANGES_MAX, Act, ActError, Revision, Settle};
 use crate::lanes::call::{Lease, NewCall};
 use crate::name::{Key, QueueName};
+use crate::toll::{self, Toll, TollError};
 use std::collections::{BTreeMap, BTreeSet};
 
 impl Naive {
@@ -88,28 +87,11 @@ impl Naive {
         if !self.queues.contains_key(&new.queue) {
             return Err(ActError::UnknownQueue { at, queue: new.queue.clone() });
         }
-        let count = new.tolls.len();
-        if count > TOLLS_MAX {
-            return Err(ActError::TooManyTolls { at, count });
-        }
-        for toll in &new.tolls {
-            let limit = toll.limit.clone();
-            if self.definition(&limit).is_none() {
-                return Err(ActError::UnknownLimit { at, limit });
-            }
-            if toll.weight == 0 {
-                return Err(ActError::WeightZero { at, limit });
-            }
-        }
-        for line in lines(&new.tolls) {
-            let (limit, _) = line.meter;
-            let capacity = self.definition(&limit).map_or(0, |definition| definition.capacity());
-            if line.weight > capacity {
-                let weight = line.weight;
-                return Err(ActError::WeightOverCapacity { at, limit, weight, capacity });
-            }
-        }
-        Ok(())
+        self.check_tolls(&new.tolls).map_err(|error| ActError::Toll { at, error })
+    }
+
+    pub(super) fn check_tolls(&self, tolls: &[Toll]) -> Result<(), TollError> {
+        toll::check(tolls, |limit| self.definition(limit))
     }
 
     fn check_counts(&self, act: &Act) -> Result<(), ActError> {

@@ -36,7 +36,7 @@ impl Naive {
         }
         // Who has all hands full asks no more.
         if let Some(queue) = self.queues.get_mut(&claim.queue).filter(|_| started.len() < most) {
-            queue.asks_until = queue.asks_until.max(claim.asks_until);
+            queue.asks_until = queue.asks_until.max(now.at.plus(claim.asks));
         }
         started
     }

@@ -7,7 +7,6 @@ use crate::lanes::call::{CallId, End};
 use crate::lanes::queue::OnDead;
 use crate::name::QueueName;
 use crate::rule::Rule;
-use crate::rule::slots::HoldId;
 use crate::time::{Now, Span};
 
 /// What an act did.
@@ -48,6 +47,7 @@ impl Naive {
     pub(super) fn end_call(&mut self, id: CallId, end: End) {
         let Some(call) = self.calls.get_mut(&id) else { return };
         call.state = State::Ended(end);
+        self.ended.push((id, end));
         let queue = self.queues.get(&call.new.queue);
         let holds = queue.is_some_and(|queue| queue.spec.on_dead == OnDead::Hold);
         if end == End::Dead && holds {
@@ -71,18 +71,12 @@ impl Naive {
 
     fn settle_payments(&mut self, flight: &Flight, settle: &Settle, now: Now) {
         for (key, payment) in &flight.payments {
-            let definition = self.definition(&key.0).cloned();
-            let Some(meter) = self.meters.get_mut(key) else { continue };
-            let Some(definition) = definition else {
-                meter.release(HoldId(flight.token));
-                continue;
-            };
             let told = settle.actual.iter().find(|(limit, _)| *limit == key.0);
             let actual = match settle.settlement {
                 Settlement::Release => 0,
                 _ => told.map_or(payment.weight, |(_, actual)| *actual),
             };
-            meter.settle(&definition, payment, actual, now);
+            self.settle_line(key, payment, actual, now);
         }
     }
 

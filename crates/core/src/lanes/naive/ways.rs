@@ -1,11 +1,12 @@
 //! Ways: what is in the way of a head at each of its meters, and whose turn it is there.
 
 use super::{Call, Head, MeterKey, Naive, Stand};
-use crate::lanes::call::{CallId, Toll};
+use crate::lanes::call::CallId;
 use crate::meter::{Blocker, Cause, Meter};
 use crate::name::QueueName;
 use crate::rule::Opening;
 use crate::time::Now;
+use crate::toll::Toll;
 use crate::turn::{Company, Place, must_yield};
 
 /// What a call owes at one meter, all its tolls there together.
@@ -72,7 +73,7 @@ impl Naive {
     }
 
     /// Why nothing of this weight passes as the limit is, however long it waits.
-    fn shut(&self, line: &Line) -> Option<Cause> {
+    pub(super) fn shut(&self, line: &Line) -> Option<Cause> {
         let Some(definition) = self.definition(&line.meter.0) else { return Some(Cause::Missing) };
         if self.limits.get(&line.meter.0).is_some_and(|limit| limit.is_paused) {
             return Some(Cause::Paused);
@@ -113,7 +114,7 @@ impl Naive {
     /// Who else is at a meter and has workers that ask for it.
     fn company(&self, call: &Call, meter: &MeterKey, serving: Serving<'_>) -> Company {
         let others = || {
-            let others = self.heads().filter(|(other, _)| other.id != call.id);
+            let others = self.heads().filter(|(other, _)| other.lane_key() != call.lane_key());
             others.filter(|(other, _)| self.is_asking(&other.new.queue, serving))
         };
         let standing = others().filter(|(_, head)| stands_at(head, meter));
@@ -135,6 +136,6 @@ pub(super) fn stands_at(head: &Head, meter: &MeterKey) -> bool {
     matches!(&head.stand, Stand::At(at, _) if at == meter)
 }
 
-fn owes(call: &Call, meter: &MeterKey) -> bool {
+pub(super) fn owes(call: &Call, meter: &MeterKey) -> bool {
     lines(&call.new.tolls).iter().any(|line| line.meter == *meter)
 }

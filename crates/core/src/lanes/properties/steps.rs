@@ -32,6 +32,15 @@ pub(super) enum Step {
     Limit(usize, Option<usize>),
     Queue(usize, usize),
     Reopen(usize, bool),
+    Consume {
+        call: Fresh,
+        delay: Option<u64>,
+        life: u64,
+    },
+    SettleReceipt(Index, Option<(usize, u64)>),
+    RenewReceipt(Index, u64),
+    /// Until so many seconds from now a queue is asked for.
+    Ask(usize, u64),
     Write {
         key: usize,
         is_right: bool,
@@ -138,6 +147,13 @@ pub(super) fn step() -> impl Strategy<Value = Step> {
             .prop_map(|(limit, rule)| Step::Limit(limit, rule)),
         1 => (0..2_usize, 0..3_usize).prop_map(|(queue, spec)| Step::Queue(queue, spec)),
         1 => (0..4_usize, any::<bool>()).prop_map(|(limit, part)| Step::Reopen(limit, part)),
+        4 => (fresh(), prop::option::weighted(0.3, 0..=5_u64), 1..=20_u64)
+            .prop_map(|(call, delay, life)| Step::Consume { call, delay, life }),
+        2 => (any::<Index>(), prop::option::weighted(0.8, (0..4_usize, 0..=6_u64)))
+            .prop_map(|(receipt, cost)| Step::SettleReceipt(receipt, cost)),
+        1 => (any::<Index>(), 0..=60_u64)
+            .prop_map(|(receipt, life)| Step::RenewReceipt(receipt, life)),
+        1 => (0..2_usize, 0..=3_u64).prop_map(|(queue, until)| Step::Ask(queue, until)),
         1 => (0..2_usize, any::<bool>(), any::<bool>())
             .prop_map(|(key, is_right, removes)| Step::Write { key, is_right, removes }),
         1 => (0..2_usize, 0..=3_u64, fresh())

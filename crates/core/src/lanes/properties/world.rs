@@ -1,14 +1,16 @@
 //! Both state machines side by side, under the same clock.
 
 use super::steps::{Fresh, Held, Outcome, Step};
+use crate::contract::{Ask, Cost, MeterName, MeterState, Paid, Receipt};
 use crate::lanes::naive::Naive;
 use crate::lanes::{
-    Act, CallId, Claim, Count, Effect, Lease, NewCall, OnDead, Order, QueueSpec, Revision,
-    Scheduler, Scope, Settle, Settlement, Toll, Write,
+    Act, CallId, Claim, Count, Effect, Explanation, Lease, NewCall, OnDead, Order, QueueSpec,
+    Revision, Scheduler, Scope, Settle, Settlement, Write,
 };
 use crate::limit::{Definition, Limit};
 use crate::name::{Key, LaneName, LimitName, Partition, QueueName};
 use crate::time::{Now, Span, Timestamp};
+use crate::toll::Toll;
 use crate::turn::Priority;
 use proptest::sample::Index;
 
@@ -17,6 +19,8 @@ pub(super) struct World {
     pub(super) scheduler: Scheduler,
     pub(super) now: Now,
     leases: Vec<Lease>,
+    /// Of both, the naive reference's first.
+    receipts: Vec<[Receipt; 2]>,
     /// How many calls there were so far.
     pub(super) calls: u64,
     pub(super) effects: Vec<Effect>,
@@ -37,7 +41,8 @@ impl World {
     pub(super) fn new() -> Self {
         let now = Now::both(Timestamp::from_nanos(1_790_000_000_000_000_000));
         let (naive, scheduler) = (Naive::new(), Scheduler::new());
-        let mut world = Self { naive, scheduler, now, leases: vec![], calls: 0, effects: vec![] };
+        let (leases, receipts) = (vec![], vec![]);
+        let mut world = Self { naive, scheduler, now, leases, receipts, calls: 0, effects: vec![] };
         for queue in 0..2 {
             let _ = world.step(&Step::Queue(queue, queue));
         }
@@ -101,6 +106,13 @@ impl World {
             Step::Reopen(limit, part) => written(both!(self, machine => {
                 machine.reopen(&limit_name(*limit), partition(*part).as_ref(), now)
             })),
+            Step::Consume { call, delay, life } => self.consume(call, *delay, *life),
+            Step::SettleReceipt(receipt, cost) => self.settle_receipt(receipt, *cost),
+            Step::RenewReceipt(receipt, life) => self.renew_receipt(receipt, *life),
+            Step::Ask(queue, seconds) => {
+                let (queue, until) = (queue_name(*queue), now.at.plus(Span::from_secs(*seconds)));
+                written(both!(self, machine => machine.ask(&queue, until, now)))
+            }
             Step::Write { key, is_right, removes } => self.write(*key, *is_right, *removes),
             Step::Count { key, from, then } => {
                 let then = self.call(then);
@@ -112,26 +124,33 @@ impl World {
         self.compared(answers)
     }
 
-    /// The answers, with where every call is.
+    /// The answers, with what is told of every call and every meter.
     fn compared(&self, [naive, scheduler]: [String; 2]) -> [String; 2] {
-        let where_is = |is_waiting: &dyn Fn(CallId) -> bool,
-                        is_in_flight: &dyn Fn(CallId) -> bool| {
-            let letter = |id| match (is_waiting(CallId(id)), is_in_flight(CallId(id))) {
-                (true, _) => 'w',
-                (_, true) => 'f',
-                _ => '-',
-            };
-            (0..self.calls).map(letter).collect::<String>()
+        let now = self.now;
+        let told = |explain: &dyn Fn(CallId) -> Option<Explanation>| {
+            (0..self.calls).map(|id| explain(CallId(id))).collect::<Vec<_>>()
         };
-        let (one, other) = (&self.naive, &self.scheduler);
-        let ones = where_is(&|id| one.is_waiting(id), &|id| one.is_in_flight(id));
-        let others = where_is(&|id| other.is_waiting(id), &|id| other.is_in_flight(id));
-        [format!("{naive} {ones}"), format!("{scheduler} {others}")]
+        let meters: Vec<MeterName> = (0..4)
+            .flat_map(|limit| {
+                [false, true].map(|is_given| (limit_name(limit), partition(is_given)))
+            })
+            .collect();
+        let states = |inspect: &dyn Fn(&MeterName) -> Option<MeterState>| {
+            meters.iter().map(inspect).collect::<Vec<_>>()
+        };
+        let ones = told(&|id| self.naive.explain(id, now));
+        let others = told(&|id| self.scheduler.explain(id, now));
+        let meters = states(&|meter| self.naive.inspect(meter, now));
+        let others_meters = states(&|meter| self.scheduler.inspect(meter, now));
+        [
+            format!("{naive} {ones:?} {meters:?}"),
+            format!("{scheduler} {others:?} {others_meters:?}"),
+        ]
     }
 
     fn act(&mut self, act: &Act) -> [String; 2] {
         let now = self.now;
-        let answers = both!(self, machine => machine.act(act, now));
+        let answers = both!(self, machine => machine.act(act.clone(), now));
         if let Ok(acted) = &answers.0 {
             let counted = acted.counted.iter().filter_map(|(_, id)| *id);
             let newest = acted.enqueued.iter().copied().chain(counted).map(|id| id.0 + 1).max();
@@ -142,12 +161,8 @@ impl World {
 
     fn claim(&mut self, queue: usize, most: usize, asks: u64) -> [String; 2] {
         let now = self.now;
-        let claim = Claim {
-            queue: queue_name(queue),
-            most,
-            lease: None,
-            asks_until: now.at.plus(Span::from_secs(asks)),
-        };
+        let claim =
+            Claim { queue: queue_name(queue), most, lease: None, asks: Span::from_secs(asks) };
         let answers = both!(self, machine => machine.claim(&claim, now));
         self.leases.extend(answers.0.iter().map(|started| started.lease));
         written(answers)
@@ -163,6 +178,47 @@ impl World {
     /// Before when a call is told not to start.
     pub(super) fn not_before(&self, id: CallId) -> Option<Timestamp> {
         self.scheduler.explain(id, self.now)?.not_before
+    }
+
+    fn consume(&mut self, call: &Fresh, delay: Option<u64>, life: u64) -> [String; 2] {
+        let (now, NewCall { tolls, priority, .. }) = (self.now, self.call(call));
+        let (delay_max, life) = (delay.map(Span::from_secs), Span::from_secs(life));
+        let ask = Ask { tolls, priority, delay_max, life };
+        let (naive, scheduler) = both!(self, machine => machine.consume(&ask, now));
+        if let (Ok(one), Ok(other)) = (&naive, &scheduler) {
+            self.receipts.push([one.receipt.clone(), other.receipt.clone()]);
+        }
+        // A meter that was forgotten counts its payments anew.
+        let told = |paid: Paid| (paid.receipt.id, paid.receipt.expires, paid.starts, paid.standing);
+        written((naive.map(told), scheduler.map(told)))
+    }
+
+    fn settle_receipt(&mut self, which: &Index, cost: Option<(usize, u64)>) -> [String; 2] {
+        let (now, Some([one, other])) = (self.now, self.receipt(which)) else { return nothing() };
+        let cost = match cost {
+            Some((limit, cost)) => Cost::Told(vec![(limit_name(limit), cost)]),
+            None => Cost::Nothing,
+        };
+        let naive = self.naive.settle_receipt(&one, &cost, now);
+        written((naive, self.scheduler.settle_receipt(&other, &cost, now)))
+    }
+
+    fn renew_receipt(&mut self, which: &Index, life: u64) -> [String; 2] {
+        let (now, Some([one, other])) = (self.now, self.receipt(which)) else { return nothing() };
+        let life = Span::from_secs(life);
+        let naive = self.naive.renew_receipt(&one, life, now);
+        let scheduler = self.scheduler.renew_receipt(&other, life, now);
+        if let (Ok(one), Ok(other)) = (&naive, &scheduler) {
+            self.receipts.push([one.clone(), other.clone()]);
+        }
+        let told = |receipt: Receipt| receipt.expires;
+        written((naive.map(told), scheduler.map(told)))
+    }
+
+    /// One of the newest receipts: some are settled already.
+    fn receipt(&self, index: &Index) -> Option<[Receipt; 2]> {
+        let recent = &self.receipts[self.receipts.len().saturating_sub(6)..];
+        (!recent.is_empty()).then(|| index.get(recent).clone())
     }
 
     fn write(&mut self, which: usize, is_right: bool, removes: bool) -> [String; 2] {
@@ -202,6 +258,10 @@ impl World {
             supersedes: fresh.supersedes.map(key),
         }
     }
+}
+
+fn nothing() -> [String; 2] {
+    [String::new(), String::new()]
 }
 
 fn written<T: std::fmt::Debug, U: std::fmt::Debug>((naive, scheduler): (T, U)) -> [String; 2] {

@@ -3,7 +3,6 @@
 use super::Scheduler;
 use super::calls::{CallSlot, Line};
 use super::meters::QueueSlot;
-use crate::lanes::TOLLS_MAX;
 use crate::lanes::act::{
     ACT_CHANGES_MAX, Act, ActError, Acted, Count, Revision, Settle, Settlement, Write,
 };
@@ -12,29 +11,22 @@ use crate::lanes::effect::Effect;
 use crate::name::Key;
 use crate::rule::Rule;
 use crate::time::{Now, Span};
+use crate::toll::{self, Toll, TollError};
 use std::collections::{BTreeMap, BTreeSet};
 
 impl Scheduler {
     /// Changes all that an act says, or nothing.
-    pub fn act(&mut self, act: &Act, now: Now) -> Result<Acted, ActError> {
+    pub fn act(&mut self, act: Act, now: Now) -> Result<Acted, ActError> {
         self.advance(now);
-        self.check(act)?;
+        self.check(&act)?;
         let mut acted = Acted::default();
         for settle in &act.settle {
             self.settle(settle, now);
         }
-        for id in &act.cancel {
-            acted.cancelled.push(self.cancel(*id));
-        }
-        for write in &act.write {
-            acted.written.push(self.write(write));
-        }
-        for call in &act.enqueue {
-            acted.enqueued.extend(self.enqueue(call, now));
-        }
-        for count in &act.count_down {
-            acted.counted.push(self.count_down(count, now));
-        }
+        acted.cancelled.extend(act.cancel.into_iter().map(|id| self.cancel(id)));
+        acted.written.extend(act.write.into_iter().map(|write| self.write(write)));
+        acted.enqueued.extend(act.enqueue.into_iter().filter_map(|new| self.enqueue(new, now)));
+        acted.counted.extend(act.count_down.into_iter().map(|count| self.count_down(count, now)));
         self.rehead();
         Ok(acted)
     }
@@ -86,32 +78,14 @@ impl Scheduler {
         if self.lanes.find(&call.queue).is_none() {
             return Err(ActError::UnknownQueue { at, queue: call.queue.clone() });
         }
-        if call.tolls.len() > TOLLS_MAX {
-            return Err(ActError::TooManyTolls { at, count: call.tolls.len() });
-        }
-        for toll in &call.tolls {
-            let limit = self.meters.limit(&toll.limit);
-            if limit.is_none_or(|limit| self.meters.book(limit).definition.is_none()) {
-                return Err(ActError::UnknownLimit { at, limit: toll.limit.clone() });
-            }
-            if toll.weight == 0 {
-                return Err(ActError::WeightZero { at, limit: toll.limit.clone() });
-            }
-        }
-        for toll in &call.tolls {
-            let same = call
-                .tolls
-                .iter()
-                .filter(|other| (&other.limit, &other.partition) == (&toll.limit, &toll.partition));
-            let weight = same.fold(0_u64, |sum, other| sum.saturating_add(other.weight));
-            let book = self.meters.limit(&toll.limit).map(|limit| self.meters.book(limit));
-            let capacity = book.and_then(|book| book.definition.as_ref()).map(|d| d.capacity());
-            if let Some(capacity) = capacity.filter(|capacity| weight > *capacity) {
-                let limit = toll.limit.clone();
-                return Err(ActError::WeightOverCapacity { at, limit, weight, capacity });
-            }
-        }
-        Ok(())
+        self.check_tolls(&call.tolls).map_err(|error| ActError::Toll { at, error })
+    }
+
+    pub(super) fn check_tolls(&self, tolls: &[Toll]) -> Result<(), TollError> {
+        toll::check(tolls, |limit| {
+            let limit = self.meters.limit(limit)?;
+            self.meters.book(limit).definition.as_ref()
+        })
     }
 
     fn check_counts(&self, counts: &[Count]) -> Result<(), ActError> {
@@ -216,20 +190,19 @@ impl Scheduler {
         true
     }
 
-    fn write(&mut self, write: &Write) -> Revision {
+    fn write(&mut self, Write { key, bytes, .. }: Write) -> Revision {
         let revision = Revision(self.revisions + 1);
-        let (key, bytes) = (write.key.clone(), write.bytes.clone());
         self.emit(Effect::Written { key, revision, bytes });
         revision
     }
 
     /// The new call, or the one that it repeats; the act was checked, so its queue is known.
-    fn enqueue(&mut self, new: &NewCall, now: Now) -> Option<CallId> {
+    fn enqueue(&mut self, new: NewCall, now: Now) -> Option<CallId> {
         let queue = self.lanes.find(&new.queue)?;
-        if let Some(first) = self.duplicate(queue, new) {
+        if let Some(first) = self.duplicate(queue, &new) {
             return Some(first);
         }
-        let inherited = self.supersede(queue, new);
+        let inherited = self.supersede(queue, &new);
         let id = CallId(self.ids);
         let remembered = now.at.plus(self.lanes.queue(queue).spec.dedupe);
         let arrival = match new.not_before {
@@ -237,7 +210,7 @@ impl Scheduler {
             Some(_) => Some(self.arrivals),
             None => Some(inherited.unwrap_or(self.arrivals)),
         };
-        self.emit(Effect::Accepted { id, call: Box::new(new.clone()), arrival, remembered });
+        self.emit(Effect::Accepted { id, call: Box::new(new), arrival, remembered });
         Some(id)
     }
 
@@ -262,10 +235,10 @@ impl Scheduler {
         self.calls[old].progress.is_none().then_some(old)
     }
 
-    fn count_down(&mut self, count: &Count, now: Now) -> (u64, Option<CallId>) {
+    fn count_down(&mut self, count: Count, now: Now) -> (u64, Option<CallId>) {
         let left = self.joins.get(&count.key).copied().unwrap_or(count.from).saturating_sub(1);
-        self.emit(Effect::Counted { key: count.key.clone(), left });
-        let then = (left == 0).then(|| self.enqueue(&count.then, now));
+        self.emit(Effect::Counted { key: count.key, left });
+        let then = (left == 0).then(|| self.enqueue(count.then, now));
         (left, then.flatten())
     }
 

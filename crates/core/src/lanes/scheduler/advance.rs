@@ -21,6 +21,8 @@ pub(super) struct Timers {
     /// Calls that have rested.
     pub(super) rests: BTreeSet<(Timestamp, CallId)>,
     pub(super) dedupes: BTreeSet<(Timestamp, QueueSlot, Key)>,
+    /// Receipts that were settled and would have expired.
+    pub(super) receipts: BTreeSet<(Timestamp, u64)>,
     /// Meters that a queue looks at again.
     pub(super) wakes: BTreeSet<(Timestamp, MeterSlot, QueueSlot)>,
 }
@@ -29,6 +31,7 @@ impl Scheduler {
     /// Everything that is due by now happens.
     pub fn advance(&mut self, now: Now) {
         self.now = self.now.max(now.at);
+        self.level();
         while let Some(id) = pop_due(&mut self.timers.joins, |entry| entry.0 <= now.wall) {
             self.join(id.1);
         }
@@ -49,6 +52,9 @@ impl Scheduler {
                 self.dedupes.remove(&key);
             }
         }
+        while let Some(receipt) = pop_due(&mut self.timers.receipts, |entry| entry.0 <= now.at) {
+            self.settled.remove(&receipt.1);
+        }
         self.rehead();
         while let Some(wake) = pop_due(&mut self.timers.wakes, |entry| entry.0 <= now.at) {
             if let Some(crowd) = self.meters[wake.1].crowd_mut(wake.2) {
@@ -56,11 +62,13 @@ impl Scheduler {
             }
             self.offer(wake.1, wake.2);
         }
+        self.forget(now);
     }
 
     /// When something is due next, on limit time, as the wall clock stands now.
     pub fn next_due(&self, now: Now) -> Option<Timestamp> {
-        let Timers { joins, expiries, leases, rests, dedupes: _, wakes } = &self.timers;
+        let Timers { joins, expiries, leases, rests, dedupes: _, receipts: _, wakes } =
+            &self.timers;
         let walls = [joins.first().map(|entry| entry.0), expiries.first().map(|entry| entry.0)];
         let walls = walls.into_iter().flatten().map(|wall| now.at.plus(wall.since(now.wall)));
         let limits = [
@@ -101,8 +109,8 @@ impl Scheduler {
             return;
         }
         let (rank, lane) = (self.calls[slot].rank(), self.calls[slot].lane);
-        if self.lanes[lane].resting.remove(&rank).is_some() {
-            self.lanes[lane].back.insert(rank, slot);
+        if self.lanes[lane].take((rank, slot)) {
+            self.lanes[lane].come_back((rank, slot), false);
             self.touched.push(lane);
         }
     }

@@ -63,6 +63,15 @@ impl Scheduler {
             }
             Effect::CancelAsked(id) => self.cancel_asked(*id),
             Effect::Ended { id, end } => self.ended(*id, *end),
+            Effect::Paid { id, owed, now, starts, expires } => {
+                self.paid(*id, owed, *now, (*starts, *expires));
+            }
+            Effect::ReceiptRenewed { id, meters, now, expires } => {
+                self.receipt_renewed(*id, meters, *now, *expires);
+            }
+            Effect::ReceiptSettled { receipt, actual, now, remembered } => {
+                self.receipt_settled(receipt, actual, *now, *remembered);
+            }
             Effect::Written { key, revision, bytes } => {
                 self.revisions = revision.0;
                 match bytes.clone() {
@@ -119,8 +128,11 @@ impl Scheduler {
         self.ids = id.0 + 1;
         let Some(queue) = self.lanes.find(&new.queue) else { return };
         let lane = self.lanes.at(queue, &new.lane);
-        let lines = self.resolve(new);
-        let tolls = self.calls.intern(&lines);
+        let lines = self.resolve(&new.tolls);
+        let (tolls, is_first) = self.calls.intern(&lines);
+        for line in lines.iter().filter(|_| is_first) {
+            self.meters[line.meter].owed += 1;
+        }
         let due = new.not_before.unwrap_or_default();
         let slot = self.calls.insert(Call {
             id,
@@ -133,6 +145,7 @@ impl Scheduler {
             progress: None,
         });
         self.lanes.queue_mut(queue).depth += 1;
+        self.lanes[lane].calls += 1;
         if let Some(key) = &new.dedupe {
             self.dedupes.insert((queue, key.clone()), (id, remembered));
             self.timers.dedupes.insert((remembered, queue, key.clone()));
@@ -151,26 +164,6 @@ impl Scheduler {
         }
     }
 
-    /// A call's tolls by meter: those at one meter add up.
-    fn resolve(&mut self, new: &NewCall) -> Vec<Line> {
-        let mut lines: Vec<Line> = Vec::with_capacity(new.tolls.len());
-        for toll in &new.tolls {
-            let Some(limit) = self.meters.limit(&toll.limit) else { continue };
-            let meter = self.meters.at(limit, toll.partition.as_ref());
-            match lines.iter_mut().find(|line| line.meter == meter) {
-                Some(line) => {
-                    line.weight = line.weight.saturating_add(toll.weight);
-                    line.hears_feedback |= toll.hears_feedback;
-                }
-                None => {
-                    let (weight, hears_feedback) = (toll.weight, toll.hears_feedback);
-                    lines.push(Line { meter, weight, hears_feedback });
-                }
-            }
-        }
-        lines
-    }
-
     fn joined(&mut self, id: CallId, arrival: u64) {
         let Some(slot) = self.calls.find(id) else { return };
         self.line_up(slot, arrival);
@@ -182,7 +175,7 @@ impl Scheduler {
         let call = &mut self.calls[slot];
         (call.arrival, call.has_joined) = (arrival, true);
         let (rank, lane) = (call.rank(), call.lane);
-        self.lanes[lane].waiting.insert(rank, slot);
+        self.lanes[lane].waiting.insert((rank, slot));
         self.touched.push(lane);
     }
 
@@ -223,9 +216,11 @@ impl Scheduler {
                 meter.pay(definition, weight, (now, now.at), Some(holding))
             });
             payments.extend(paid);
-            let book = &mut self.meters[meter];
+            let (book, finish) = (&mut self.meters[meter], tag.saturating_add(weight));
             book.vtime = book.vtime.max(tag);
-            self.lanes[lane].set_finish(meter, tag.saturating_add(weight));
+            book.farthest = book.farthest.max(finish);
+            self.lanes[lane].set_finish(meter, book.birth, finish);
+            self.served.push(meter);
         }
         payments
     }
@@ -233,12 +228,7 @@ impl Scheduler {
     /// Takes a joined call that is not in flight from its lane's order.
     fn take_from_lane(&mut self, lane: LaneSlot, call: CallSlot) {
         let rank = self.calls[call].rank();
-        let book = &mut self.lanes[lane];
-        for order in [&mut book.waiting, &mut book.back, &mut book.resting] {
-            if order.get(&rank) == Some(&call) {
-                order.remove(&rank);
-            }
-        }
+        self.lanes[lane].take((rank, call));
     }
 
     fn renewed(&mut self, lease: Lease, now: Now, expires: Timestamp) {
@@ -277,7 +267,7 @@ impl Scheduler {
         }
     }
 
-    fn settle_payment(&mut self, meter: u32, payment: &Payment, actual: u64, now: Now) {
+    pub(super) fn settle_payment(&mut self, meter: u32, payment: &Payment, actual: u64, now: Now) {
         let is_defined = self.meters.definition(meter).is_some();
         self.meters.change(meter, now, |meter, definition| {
             if is_defined {
@@ -301,12 +291,11 @@ impl Scheduler {
         let (rank, lane) = (self.calls[slot].rank(), self.calls[slot].lane);
         let progress = self.calls[slot].progress.get_or_insert_default();
         (progress.attempts, progress.rests_until) = (attempts, eligible);
-        if eligible > self.now {
+        let rests = eligible > self.now;
+        if rests {
             self.timers.rests.insert((eligible, id));
-            self.lanes[lane].resting.insert(rank, slot);
-        } else {
-            self.lanes[lane].back.insert(rank, slot);
         }
+        self.lanes[lane].come_back((rank, slot), rests);
         self.touched.push(lane);
     }
 
@@ -330,8 +319,12 @@ impl Scheduler {
         book.depth -= 1;
         let holds = end == End::Dead && book.spec.on_dead == OnDead::Hold;
         self.lanes[lane].is_held |= holds;
+        self.lanes[lane].calls -= 1;
         self.touched.push(lane);
         self.newest.remove(slot);
-        self.calls.remove(slot);
+        for line in self.calls.remove(slot).into_iter().flatten() {
+            self.meters[line.meter].owed -= 1;
+            self.used(line.meter);
+        }
     }
 }

@@ -122,13 +122,13 @@ impl Calls {
         self.by_id.find(mixed(id.0), |slot| self.calls[index(*slot)].id == id).copied()
     }
 
-    pub(super) fn remove(&mut self, slot: CallSlot) -> Call {
+    /// Removes a call; says which set of tolls nobody owes any more.
+    pub(super) fn remove(&mut self, slot: CallSlot) -> Option<Box<[Line]>> {
         let call = self.calls.remove(index(slot));
         if let Ok(found) = self.by_id.find_entry(mixed(call.id.0), |other| *other == slot) {
             found.remove();
         }
-        self.forget_tolls(call.tolls);
-        call
+        self.forget_tolls(call.tolls)
     }
 
     pub(super) fn lines(&self, call: &Call) -> &[Line] {
@@ -139,17 +139,17 @@ impl Calls {
         self.lines(&self[slot])
     }
 
-    /// The slot of a set of tolls, with one more call that owes it.
-    pub(super) fn intern(&mut self, lines: &[Line]) -> TollsSlot {
+    /// The slot of a set of tolls, with one more call that owes it; says whether it is the first.
+    pub(super) fn intern(&mut self, lines: &[Line]) -> (TollsSlot, bool) {
         let hash = lines_hash(lines);
         let sets = &mut self.sets;
         if let Some(&found) = self.by_lines.find(hash, |set| *sets[index(*set)].lines == *lines) {
             sets[index(found)].calls += 1;
-            return found;
+            return (found, false);
         }
         let made = slot(sets.insert(TollSet { lines: lines.into(), hash, calls: 1 }));
         self.by_lines.insert_unique(hash, made, |set| sets[index(*set)].hash);
-        made
+        (made, true)
     }
 
     /// The calls in the order of their ids, as they are.
@@ -164,16 +164,16 @@ impl Calls {
         written.collect()
     }
 
-    fn forget_tolls(&mut self, set: TollsSlot) {
+    fn forget_tolls(&mut self, set: TollsSlot) -> Option<Box<[Line]>> {
         let tolls = &mut self.sets[index(set)];
         tolls.calls -= 1;
         if tolls.calls > 0 {
-            return;
+            return None;
         }
         if let Ok(found) = self.by_lines.find_entry(tolls.hash, |other| *other == set) {
             found.remove();
         }
-        self.sets.remove(index(set));
+        Some(self.sets.remove(index(set)).lines)
     }
 }
 

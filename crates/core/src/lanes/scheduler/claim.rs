@@ -9,6 +9,8 @@ use crate::lanes::call::{Lease, Started};
 use crate::lanes::claim::{CLAIM_MAX, Claim};
 use crate::lanes::effect::Effect;
 use crate::lanes::queue::LEASE_MAX;
+use crate::meter::Cause;
+use crate::name::QueueName;
 use crate::time::{Now, Span, Timestamp};
 use smallvec::SmallVec;
 
@@ -31,9 +33,23 @@ impl Scheduler {
         }
         if started.len() < most {
             let asking = self.lanes.queue_mut(queue);
-            asking.asks_until = asking.asks_until.max(claim.asks_until);
+            asking.asks_until = asking.asks_until.max(now.at.plus(claim.asks));
         }
         started
+    }
+
+    /// Says until when someone asks for a queue's calls, whatever was said before.
+    pub fn ask(&mut self, queue: &QueueName, until: Timestamp, now: Now) {
+        self.advance(now);
+        let Some(queue) = self.lanes.find(queue) else { return };
+        let before = std::mem::replace(&mut self.lanes.queue_mut(queue).asks_until, until);
+        if until >= before {
+            return;
+        }
+        // Who let its heads go first need not any more.
+        for (meter, queue) in std::mem::take(&mut self.yielding) {
+            self.offer(meter, queue);
+        }
     }
 
     /// The head of a queue that goes first of those that owe nothing, or have their turn where they
@@ -66,6 +82,9 @@ impl Scheduler {
         if let Some(blocker) = way {
             let wakes = self.looked_at_again(meter, queue, blocker, now);
             self.withdraw(meter, queue, wakes);
+            if blocker.cause == Cause::Turn {
+                self.yielding.insert((meter, queue));
+            }
             return None;
         }
         Some(lane)

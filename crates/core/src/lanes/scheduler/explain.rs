@@ -20,7 +20,7 @@ impl Scheduler {
     pub fn explain(&self, id: CallId, now: Now) -> Option<Explanation> {
         let slot = self.calls.find(id)?;
         let call = &self.calls[slot];
-        let ahead = call.has_joined.then(|| self.ahead(call));
+        let ahead = (call.has_joined && call.flight().is_none()).then(|| self.ahead(call));
         let mut reasons = self.lane_reasons(slot, now);
         let in_lane = ahead.as_ref().map_or(0, |ahead| ahead.calls);
         if in_lane > 0 {
@@ -191,10 +191,13 @@ impl Scheduler {
             true => (!is_back, *rank) < (!came_back, own),
             false => *rank < own,
         };
-        let back = lane.back.iter().filter(|(rank, _)| goes_first(rank, true));
-        let resting = lane.resting.iter().filter(|(rank, _)| is_strict && goes_first(rank, true));
+        let returned = || lane.returned().into_iter();
+        let back = returned().flat_map(|returned| returned.back.iter());
+        let resting = returned().flat_map(|returned| returned.resting.iter());
+        let returned = back.chain(resting.filter(|_| is_strict));
+        let returned = returned.filter(|(rank, _)| goes_first(rank, true));
         let waiting = lane.waiting.iter().take_while(|(rank, _)| goes_first(rank, false));
-        let first: Vec<_> = back.chain(resting).chain(waiting).map(|(_, call)| *call).collect();
+        let first: Vec<_> = returned.chain(waiting).map(|(_, call)| call).collect();
         Ahead { calls: first.len() as u64, first }
     }
 }

@@ -15,6 +15,7 @@ impl Scheduler {
     pub(super) fn rehead(&mut self) {
         while let Some(lane) = self.touched.pop() {
             let first = self.lanes.first_of(lane);
+            self.listed(lane);
             if self.lanes[lane].head.map(|head| head.call) == first {
                 continue;
             }
@@ -38,7 +39,7 @@ impl Scheduler {
     pub(super) fn come_to_stand(&mut self, lane: LaneSlot, line: usize) {
         let Some(head) = self.lanes[lane].head else { return };
         let queue = self.lanes[lane].queue;
-        let Some(&Line { meter, .. }) = self.calls.lines_at(head.call).get(line) else {
+        let Some(&Line { meter, weight, .. }) = self.calls.lines_at(head.call).get(line) else {
             let rank = self.calls[head.call].rank();
             self.lanes.queue_mut(queue).free.insert((rank, lane));
             self.woken.insert(queue);
@@ -50,7 +51,7 @@ impl Scheduler {
         let place = self.place(lane, head, line);
         let before = self.turn_at(meter, queue);
         self.set_stand(lane, Stand::At { line, tag: place.tag() });
-        self.meters[meter].stand(queue, (place, lane));
+        self.meters[meter].stand(queue, (place, lane), weight);
         if self.turn_at(meter, queue) != before {
             self.offer(meter, queue);
         }
@@ -80,12 +81,11 @@ impl Scheduler {
                 self.set_stand(lane, Stand::Free);
             }
             Stand::At { line, .. } => {
-                let meter = self.calls.lines_at(head.call)[line].meter;
+                let Line { meter, weight, .. } = self.calls.lines_at(head.call)[line];
                 let place = self.place(lane, head, line);
-                if let Some(crowd) = self.meters[meter].crowd_mut(queue) {
-                    crowd.standing.remove((place, lane));
-                }
+                self.meters[meter].leave(queue, (place, lane), weight);
                 self.set_stand(lane, Stand::Free);
+                self.served.push(meter);
                 // Whoever had to let it go first may go now, of whichever queue.
                 self.refresh(meter);
             }
@@ -131,6 +131,7 @@ impl Scheduler {
     /// Puts a meter among those that a queue may try, under the rank of who has the turn there.
     pub(super) fn offer(&mut self, meter: MeterSlot, queue: QueueSlot) {
         self.withdraw(meter, queue, None);
+        self.yielding.remove(&(meter, queue));
         let Some(lane) = self.turn_at(meter, queue) else {
             self.meters[meter].crowds.retain(|crowd| crowd.queue != queue);
             return;
@@ -223,25 +224,28 @@ impl Scheduler {
             Stand::At { line: at, tag } if at == line => tag,
             _ => {
                 let meter = self.calls.lines(call)[line].meter;
-                self.meters[meter].vtime.max(self.lanes[lane].finish(meter))
+                let book = &self.meters[meter];
+                book.vtime.max(self.lanes[lane].finish(meter, book))
             }
         };
         Place::new(call.priority, tag, call.arrival)
     }
 
     /// Who else is at a meter, of those whose queue is asking.
-    fn company(
+    pub(super) fn company(
         &self,
-        lane: LaneSlot,
+        lane: Option<LaneSlot>,
         meter: MeterSlot,
         asks: impl Fn(QueueSlot) -> bool,
     ) -> Company {
         let book = &self.meters[meter];
         let firsts = book.crowds.iter().filter(|crowd| asks(crowd.queue));
         let firsts = firsts.filter_map(|crowd| {
-            crowd.standing.iter().find(|(_, other)| *other != lane).map(|(place, _)| place)
+            let mut others = crowd.standing.iter().filter(|(_, other)| Some(*other) != lane);
+            others.next().map(|(place, _)| place)
         });
-        let senior = book.senior.filter(|other| *other != lane && asks(self.lanes[*other].queue));
+        let senior =
+            book.senior.filter(|other| Some(*other) != lane && asks(self.lanes[*other].queue));
         let senior = senior.and_then(|other| {
             let head = self.lanes[other].head?;
             let lines = self.calls.lines_at(head.call);
@@ -260,14 +264,14 @@ impl Scheduler {
     ) -> gate::Line<'_> {
         let Line { meter, weight, .. } = self.calls.lines_at(head.call)[line];
         let own = self.lanes[lane].queue;
-        let asks = |queue: QueueSlot| queue == own || now.at < self.lanes.queue(queue).asks_until;
+        let asks = |queue: QueueSlot| queue == own || self.is_asking(queue, now);
         gate::Line {
             definition: self.meters.definition(meter),
             is_paused: self.meters.is_paused(meter),
             meter: self.meters[meter].meter.as_deref(),
             weight,
             place: self.place(lane, head, line),
-            company: self.company(lane, meter, asks),
+            company: self.company(Some(lane), meter, asks),
         }
     }
 

@@ -1,14 +1,16 @@
 //! Queues and their lanes: who waits in which order, and which call is a lane's head.
 
 use super::calls::{CallSlot, LaneSlot, MeterSlot, Rank, index, slot};
-use super::meters::QueueSlot;
+use super::meters::{MeterBook, QueueSlot};
+use super::sorted::Sorted;
 use crate::lanes::queue::{Order, QueueSpec};
 use crate::name::{LaneName, QueueName};
 use crate::time::Timestamp;
 use crate::turn::Patience;
 use hashbrown::HashTable;
 use slab::Slab;
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use smallvec::SmallVec;
+use std::collections::{BTreeSet, HashMap};
 use std::hash::{BuildHasher, RandomState};
 
 /// Most meters at which a lane remembers how far it was served.
@@ -28,7 +30,6 @@ pub(super) struct Queue {
     pub(super) free: BTreeSet<(Rank, LaneSlot)>,
     /// Meters at which one of its heads may have its turn, by that head's rank.
     pub(super) open: BTreeSet<(Rank, MeterSlot)>,
-    /// In the order in which they were made.
     lanes: Vec<LaneSlot>,
 }
 
@@ -38,18 +39,39 @@ pub(super) struct Lane {
     pub(super) queue: QueueSlot,
     pub(super) name: LaneName,
     /// Calls that never started.
-    pub(super) waiting: BTreeMap<Rank, CallSlot>,
-    /// Calls that came back and may start again.
-    pub(super) back: BTreeMap<Rank, CallSlot>,
-    /// Calls that came back and rest.
-    pub(super) resting: BTreeMap<Rank, CallSlot>,
+    pub(super) waiting: Sorted<(Rank, CallSlot)>,
+    /// Calls that started and are to start again, if there are any.
+    returned: Option<Box<Returned>>,
     pub(super) in_flight: u32,
+    /// Calls that have not ended, also those that have not joined it.
+    pub(super) calls: u32,
+    /// Its place among the lanes of its queue.
+    place: u32,
+    /// It is among those that may be forgotten.
+    pub(super) is_listed: bool,
     pub(super) is_paused: bool,
     /// A dead call holds it.
     pub(super) is_held: bool,
     pub(super) head: Option<Head>,
-    /// How far it was served at each meter where that is still ahead of the others.
-    pub(super) finishes: Vec<(MeterSlot, u64)>,
+    finishes: SmallVec<[Finish; 1]>,
+}
+
+/// Calls of a lane that started and are to start again.
+#[derive(Debug, Default)]
+pub(super) struct Returned {
+    /// They may start.
+    pub(super) back: Sorted<(Rank, CallSlot)>,
+    /// They rest.
+    pub(super) resting: Sorted<(Rank, CallSlot)>,
+}
+
+/// How far a lane was served at a meter.
+#[derive(Debug, Clone, Copy)]
+struct Finish {
+    meter: MeterSlot,
+    /// Which meter it was: another may be kept in the same place since.
+    birth: u32,
+    tag: u64,
 }
 
 /// The call of a lane that may start next.
@@ -84,14 +106,16 @@ impl Lane {
         Self {
             queue,
             name: name.clone(),
-            waiting: BTreeMap::new(),
-            back: BTreeMap::new(),
-            resting: BTreeMap::new(),
+            waiting: Sorted::default(),
+            returned: None,
             in_flight: 0,
+            calls: 0,
+            place: 0,
+            is_listed: false,
             is_paused: false,
             is_held: false,
             head: None,
-            finishes: Vec::new(),
+            finishes: SmallVec::new(),
         }
     }
 
@@ -101,37 +125,76 @@ impl Lane {
         if !is_free || self.in_flight >= queue.spec.in_flight_max() {
             return None;
         }
-        let [waiting, back, resting] =
-            [&self.waiting, &self.back, &self.resting].map(BTreeMap::first_key_value);
-        let least = |one: Option<(&Rank, &CallSlot)>, other: Option<(&Rank, &CallSlot)>| {
-            let both = one.into_iter().chain(other);
-            both.min().map(|(rank, call)| (*rank, *call))
-        };
-        match queue.spec.order {
-            Order::Parallel(_) => least(waiting, back).map(|(_, call)| call),
-            Order::Strict => match least(back, resting) {
-                Some((rank, call)) => self.back.contains_key(&rank).then_some(call),
-                None => waiting.map(|(_, call)| *call),
+        let back = self.returned().and_then(|returned| returned.back.first());
+        let resting = self.returned().and_then(|returned| returned.resting.first());
+        let waiting = self.waiting.first();
+        let first = match queue.spec.order {
+            Order::Parallel(_) => waiting.into_iter().chain(back).min(),
+            // Whoever rests holds its lane.
+            Order::Strict => match back.into_iter().chain(resting).min() {
+                Some(current) => Some(current).filter(|current| Some(*current) == back),
+                None => waiting,
             },
+        };
+        first.map(|(_, call)| call)
+    }
+
+    /// The calls that started and are to start again.
+    pub(super) fn returned(&self) -> Option<&Returned> {
+        self.returned.as_deref()
+    }
+
+    /// Puts a call among those that are to start again.
+    pub(super) fn come_back(&mut self, call: (Rank, CallSlot), rests: bool) {
+        let returned = self.returned.get_or_insert_default();
+        let calls = if rests { &mut returned.resting } else { &mut returned.back };
+        calls.insert(call);
+    }
+
+    /// Takes a call from whatever order it is in; says whether it rested.
+    pub(super) fn take(&mut self, call: (Rank, CallSlot)) -> bool {
+        if self.waiting.remove(call) {
+            return false;
         }
+        let Some(returned) = &mut self.returned else { return false };
+        let rested = returned.resting.remove(call);
+        returned.back.remove(call);
+        if returned.back.is_empty() && returned.resting.is_empty() {
+            self.returned = None;
+        }
+        rested
+    }
+
+    /// Whether nothing is known of it that a new one would not have, but for its fair share.
+    pub(super) fn is_empty(&self) -> bool {
+        self.calls == 0 && !self.is_paused && !self.is_held
+    }
+
+    /// Whether it was served no farther anywhere than a new one would be.
+    pub(super) fn is_level(&self, meter: impl Fn(MeterSlot) -> Option<(u32, u64)>) -> bool {
+        self.finishes.iter().all(|finish| match meter(finish.meter) {
+            Some((birth, vtime)) => birth != finish.birth || finish.tag <= vtime,
+            None => true,
+        })
     }
 
     /// How far it was served at a meter.
-    pub(super) fn finish(&self, meter: MeterSlot) -> u64 {
-        let found = self.finishes.iter().find(|(at, _)| *at == meter);
-        found.map_or(0, |(_, finish)| *finish)
+    pub(super) fn finish(&self, slot: MeterSlot, meter: &MeterBook) -> u64 {
+        let is_it = |finish: &&Finish| finish.meter == slot && finish.birth == meter.birth;
+        self.finishes.iter().find(is_it).map_or(0, |finish| finish.tag)
     }
 
     /// Notes how far it was served at a meter. Of more meters than a call can pay at, the one that was
     /// noted first is forgotten: there its next call is served as a newcomer's.
-    pub(super) fn set_finish(&mut self, meter: MeterSlot, finish: u64) {
-        match self.finishes.iter_mut().find(|(at, _)| *at == meter) {
-            Some((_, old)) => *old = finish,
+    pub(super) fn set_finish(&mut self, meter: MeterSlot, birth: u32, tag: u64) {
+        let finish = Finish { meter, birth, tag };
+        match self.finishes.iter_mut().find(|old| old.meter == meter) {
+            Some(old) => *old = finish,
             None => {
                 if self.finishes.len() >= FINISHES_MAX {
                     self.finishes.remove(0);
                 }
-                self.finishes.push((meter, finish));
+                self.finishes.push(finish);
             }
         }
     }
@@ -194,8 +257,27 @@ impl Lanes {
             let lane = &lanes[index(*slot)];
             hashing.hash_one((lane.queue, lane.name.as_str()))
         });
+        self.lanes[index(made)].place = slot(self.queue(queue).lanes.len());
         self.queue_mut(queue).lanes.push(made);
         made
+    }
+
+    /// Forgets a lane of which nothing is known.
+    pub(super) fn forget(&mut self, lane: LaneSlot) {
+        let Lane { queue, name, place, .. } = self.lanes.remove(index(lane));
+        let hash = self.hashing.hash_one((queue, name.as_str()));
+        if let Ok(found) = self.by_key.find_entry(hash, |other| *other == lane) {
+            found.remove();
+        }
+        let lanes = &mut self.queues[index(queue)].lanes;
+        lanes.swap_remove(index(place));
+        if let Some(&moved) = lanes.get(index(place)) {
+            self.lanes[index(moved)].place = place;
+        }
+    }
+
+    pub(super) fn count(&self) -> usize {
+        self.lanes.len()
     }
 
     /// The lane of that name.

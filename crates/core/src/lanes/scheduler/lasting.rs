@@ -1,21 +1,27 @@
 //! What lasts, written out: two schedulers to which the same has happened say the same.
 
 use super::Scheduler;
+use crate::time::Now;
 
 impl Scheduler {
     /// All that a journal must bring back, as text, in a fixed order.
-    pub(crate) fn lasting(&self) -> String {
+    pub(crate) fn lasting(&self, now: Now) -> String {
         let calls = self.calls.lasting();
         let mut records: Vec<_> = self.records.iter().map(|kept| format!("{kept:?}")).collect();
         let mut joins: Vec<_> = self.joins.iter().map(|kept| format!("{kept:?}")).collect();
         let mut dedupes: Vec<_> = self.dedupes.iter().map(|kept| format!("{kept:?}")).collect();
-        for sorted in [&mut records, &mut joins, &mut dedupes] {
+        let mut settled: Vec<_> = self.settled.iter().map(|kept| format!("{kept:?}")).collect();
+        for sorted in [&mut records, &mut joins, &mut dedupes, &mut settled] {
             sorted.sort_unstable();
         }
         let counters = (self.ids, self.tokens, self.arrivals, self.revisions);
-        format!(
-            "{counters:?} {calls:?} {:?} {records:?} {joins:?} {dedupes:?}",
-            self.meters.lasting()
-        )
+        let text = format!(
+            "{counters:?} {calls:?} {:?} {records:?} {joins:?} {dedupes:?} {settled:?}",
+            self.meters.lasting(now)
+        );
+        // A meter that was forgotten counts its payments anew.
+        let mut parts = text.split("sequence: ");
+        let first = parts.next().unwrap_or_default().to_owned();
+        parts.fold(first, |all, part| all + part.trim_start_matches(|c: char| c.is_ascii_digit()))
     }
 }

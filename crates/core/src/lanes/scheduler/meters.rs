@@ -1,6 +1,7 @@
 //! Limits and their meters, and who stands at each.
 
 use super::calls::{LaneSlot, MeterSlot, Rank, index, slot};
+use super::sorted::Sorted;
 use crate::limit::Definition;
 use crate::meter::Meter;
 use crate::name::{LimitName, Partition};
@@ -24,7 +25,6 @@ pub(super) struct LimitBook {
     /// The one its meters were last used with.
     last: Option<Definition>,
     pub(super) is_paused: bool,
-    /// In the order in which they were made.
     meters: Vec<MeterSlot>,
 }
 
@@ -32,11 +32,21 @@ pub(super) struct LimitBook {
 #[derive(Debug)]
 pub(super) struct MeterBook {
     pub(super) limit: LimitSlot,
+    /// Its place among the meters of its limit.
+    place: u32,
+    /// Counts the meters that were ever made.
+    pub(super) birth: u32,
+    /// How many sets of tolls name it.
+    pub(super) owed: u32,
+    /// It is among those that may be forgotten.
+    pub(super) is_listed: bool,
     partition: Option<Partition>,
     /// `None`: as new.
     pub(super) meter: Option<Box<Meter>>,
     /// The start tag of the last that started: what fair queueing counts from.
     pub(super) vtime: u64,
+    /// How far any lane was served.
+    pub(super) farthest: u64,
     /// Who stands here, a crowd for each queue: almost always one.
     pub(super) crowds: Vec<Crowd>,
     pub(super) parked: BTreeSet<LaneSlot>,
@@ -47,61 +57,13 @@ pub(super) struct MeterBook {
 #[derive(Debug)]
 pub(super) struct Crowd {
     pub(super) queue: QueueSlot,
-    pub(super) standing: Standing,
+    pub(super) standing: Sorted<(Place, LaneSlot)>,
+    /// What they weigh here.
+    pub(super) weight: u64,
     /// The rank under which the queue has this meter among those to try.
     pub(super) offered: Option<Rank>,
     /// When it is offered again by itself.
     pub(super) wakes: Option<Timestamp>,
-}
-
-/// Heads in the order of their places. Most meters have one or two, by the million: a tree for each
-/// would cost more than all else that is known of it.
-#[derive(Debug)]
-pub(super) enum Standing {
-    Few(Vec<(Place, LaneSlot)>),
-    Many(BTreeSet<(Place, LaneSlot)>),
-}
-
-/// From how many heads on a tree is kept.
-const MANY: usize = 16;
-
-impl Standing {
-    pub(super) fn insert(&mut self, head: (Place, LaneSlot)) {
-        match self {
-            Self::Many(heads) => {
-                heads.insert(head);
-            }
-            Self::Few(heads) if heads.len() < MANY => {
-                let place = heads.partition_point(|other| *other < head);
-                heads.insert(place, head);
-            }
-            Self::Few(heads) => {
-                let more = heads.drain(..).chain([head]).collect();
-                *self = Self::Many(more);
-            }
-        }
-    }
-
-    pub(super) fn remove(&mut self, head: (Place, LaneSlot)) {
-        match self {
-            Self::Few(heads) => heads.retain(|other| *other != head),
-            Self::Many(heads) => {
-                heads.remove(&head);
-            }
-        }
-    }
-
-    pub(super) fn first(&self) -> Option<(Place, LaneSlot)> {
-        self.iter().next()
-    }
-
-    pub(super) fn iter(&self) -> impl Iterator<Item = (Place, LaneSlot)> {
-        let (few, many) = match self {
-            Self::Few(heads) => (Some(heads.iter()), None),
-            Self::Many(heads) => (None, Some(heads.iter())),
-        };
-        few.into_iter().flatten().chain(many.into_iter().flatten()).copied()
-    }
 }
 
 impl MeterBook {
@@ -114,13 +76,36 @@ impl MeterBook {
     }
 
     /// Puts a head of a queue in its place.
-    pub(super) fn stand(&mut self, queue: QueueSlot, head: (Place, LaneSlot)) {
-        if let Some(crowd) = self.crowd_mut(queue) {
-            return crowd.standing.insert(head);
+    pub(super) fn stand(&mut self, queue: QueueSlot, head: (Place, LaneSlot), weight: u64) {
+        if self.crowd(queue).is_none() {
+            self.crowds.reserve_exact(1);
+            let standing = Sorted::default();
+            self.crowds.push(Crowd { queue, standing, weight: 0, offered: None, wakes: None });
         }
-        let standing = Standing::Few(vec![head]);
-        self.crowds.reserve_exact(1);
-        self.crowds.push(Crowd { queue, standing, offered: None, wakes: None });
+        if let Some(crowd) = self.crowd_mut(queue) {
+            crowd.standing.insert(head);
+            crowd.weight = crowd.weight.saturating_add(weight);
+        }
+    }
+
+    /// Takes a head of a queue from its place.
+    pub(super) fn leave(&mut self, queue: QueueSlot, head: (Place, LaneSlot), weight: u64) {
+        if let Some(crowd) = self.crowd_mut(queue)
+            && crowd.standing.remove(head)
+        {
+            crowd.weight = crowd.weight.saturating_sub(weight);
+        }
+    }
+
+    /// How many stand here.
+    pub(super) fn standing(&self) -> u64 {
+        self.crowds.iter().map(|crowd| crowd.standing.len() as u64).sum()
+    }
+
+    /// Whether nobody has anything to do with it.
+    pub(super) fn is_left(&self) -> bool {
+        let is_empty = self.crowds.iter().all(|crowd| crowd.standing.is_empty());
+        self.owed == 0 && is_empty && self.parked.is_empty() && self.senior.is_none()
     }
 }
 
@@ -131,6 +116,7 @@ pub(super) struct Meters {
     meters: Slab<MeterBook>,
     by_partition: HashTable<MeterSlot>,
     hashing: RandomState,
+    births: u32,
 }
 
 impl Meters {
@@ -193,20 +179,22 @@ impl Meters {
 
     /// The meter of a limit for a partition, made if there is none.
     pub(super) fn at(&mut self, limit: LimitSlot, partition: Option<&Partition>) -> MeterSlot {
-        let (meters, hashing) = (&mut self.meters, &self.hashing);
-        let hash = hashing.hash_one((limit, partition));
-        let is_it = |slot: &MeterSlot| {
-            let book = &meters[index(*slot)];
-            book.limit == limit && book.partition.as_ref() == partition
-        };
-        if let Some(found) = self.by_partition.find(hash, is_it) {
-            return *found;
+        let hash = self.hashing.hash_one((limit, partition));
+        if let Some(found) = self.found(hash, limit, partition) {
+            return found;
         }
+        self.births = self.births.wrapping_add(1);
+        let (meters, hashing) = (&mut self.meters, &self.hashing);
         let made = slot(meters.insert(MeterBook {
             limit,
+            place: slot(self.limits[index(limit)].meters.len()),
+            birth: self.births,
+            owed: 0,
+            is_listed: false,
             partition: partition.cloned(),
             meter: None,
             vtime: 0,
+            farthest: 0,
             crowds: Vec::new(),
             parked: BTreeSet::new(),
             senior: None,
@@ -217,6 +205,59 @@ impl Meters {
         });
         self.limits[index(limit)].meters.push(made);
         made
+    }
+
+    /// The meter of a limit for a partition.
+    pub(super) fn find(&self, limit: &str, partition: Option<&Partition>) -> Option<MeterSlot> {
+        let limit = self.limit(limit)?;
+        self.found(self.hashing.hash_one((limit, partition)), limit, partition)
+    }
+
+    fn found(
+        &self,
+        hash: u64,
+        limit: LimitSlot,
+        partition: Option<&Partition>,
+    ) -> Option<MeterSlot> {
+        let is_it = |slot: &MeterSlot| {
+            let book = &self.meters[index(*slot)];
+            book.limit == limit && book.partition.as_ref() == partition
+        };
+        self.by_partition.find(hash, is_it).copied()
+    }
+
+    /// Whether a meter could be forgotten without anyone noticing.
+    pub(super) fn is_forgettable(&self, meter: MeterSlot, now: Now) -> bool {
+        let book = &self[meter];
+        let last = self.limits[index(book.limit)].last.as_ref();
+        let is_fresh = match (&book.meter, last) {
+            (Some(meter), Some(last)) => meter.is_fresh(last, now),
+            _ => true,
+        };
+        is_fresh && book.is_left()
+    }
+
+    /// Forgets a meter that nobody has anything to do with.
+    pub(super) fn forget(&mut self, meter: MeterSlot) {
+        let MeterBook { limit, partition, place, .. } = self.meters.remove(index(meter));
+        let hash = self.hashing.hash_one((limit, partition.as_ref()));
+        if let Ok(found) = self.by_partition.find_entry(hash, |other| *other == meter) {
+            found.remove();
+        }
+        let meters = &mut self.limits[index(limit)].meters;
+        meters.swap_remove(index(place));
+        if let Some(&moved) = meters.get(index(place)) {
+            self.meters[index(moved)].place = place;
+        }
+    }
+
+    pub(super) fn count(&self) -> usize {
+        self.meters.len()
+    }
+
+    /// The meter in a place, if there is one.
+    pub(super) fn get(&self, meter: MeterSlot) -> Option<&MeterBook> {
+        self.meters.get(index(meter))
     }
 
     /// Changes a meter under the rules it was last used with.
@@ -233,10 +274,24 @@ impl Meters {
         Some(change(meter, definition))
     }
 
-    /// The meters in the order in which they were made, as they are.
+    /// The meters that are not as new, by name: what they let pass, and when. How that is written
+    /// down may differ, for one that was as new in between may have been forgotten.
     #[cfg(test)]
-    pub(super) fn lasting(&self) -> Vec<&Option<Box<Meter>>> {
-        self.meters.iter().map(|(_, book)| &book.meter).collect()
+    pub(super) fn lasting(&self, now: Now) -> Vec<String> {
+        let spent = self.meters.iter().filter_map(|(slot, book)| {
+            let last = self.limits[index(book.limit)].last.as_ref()?;
+            let meter = book.meter.as_ref().filter(|meter| !meter.is_fresh(last, now))?;
+            let opens = |(weight, seconds): (u64, u64)| {
+                let then = now.moved_to(now.at.plus(crate::time::Span::from_secs(seconds)));
+                (meter.standing(last, then), meter.blocker(last, weight, then))
+            };
+            let opens = [(1, 0), (2, 0), (3, 0), (4, 0), (1, 1), (4, 1), (4, 5)].map(opens);
+            let state = (opens, meter.closed(now.at), meter.in_flight(last, now));
+            Some(format!("{:?} {state:?}", self.name(self::slot(slot))))
+        });
+        let mut written: Vec<_> = spent.collect();
+        written.sort_unstable();
+        written
     }
 
     fn make_limit(&mut self, name: &LimitName) -> LimitSlot {

@@ -1,0 +1,180 @@
+//! The contracts that a store keeps: [`Meters`] for limits alone, [`Lanes`] for calls that wait.
+//!
+//! Cut by atomic act, few, and batched; declared async and run by no one here. The clock is the
+//! store's: it is given at construction and read after whatever locks the store needs are held. A
+//! store is passive: it does what it is told and says when something is due next; whoever drives it
+//! sleeps.
+
+mod ask;
+#[cfg(any(test, feature = "conformance"))]
+pub mod conformance;
+#[cfg(any(test, feature = "reference"))]
+pub mod kept;
+
+pub use ask::{
+    Ask, AskError, Cost, DELAY_MAX, Paid, PaidLine, RECEIPT_LIFE_MAX, Receipt, ReceiptError,
+    Refusal,
+};
+
+use crate::lanes::{
+    Act, ActError, Acted, CallId, Claim, End, Explanation, Lease, QueueError, QueueSpec, Record,
+    Scope, Started,
+};
+use crate::limit::Definition;
+use crate::meter::{Meter, Standing};
+use crate::name::{Key, LimitName, Partition, QueueName};
+use crate::time::{Now, Span, Timestamp};
+use std::future::Future;
+
+/// A limit's meter: for one partition, or the global one.
+pub type MeterName = (LimitName, Option<Partition>);
+
+/// What a store that could not answer says; nothing was changed unless it says so.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum StoreError {
+    /// There is no room: nothing was changed, and it may work again later.
+    #[error("the store is full: {reason}")]
+    Full {
+        /// What is full, and what to do.
+        reason: String,
+    },
+    /// It cannot be reached; whether the change was made is not known.
+    #[error("the store cannot be reached: {reason}")]
+    Unreachable {
+        /// What happened.
+        reason: String,
+    },
+    /// It failed for good: open it again.
+    #[error("the store failed: {reason}")]
+    Failed {
+        /// What happened.
+        reason: String,
+    },
+}
+
+/// What becomes of one thing of a batch, or why the store could say nothing of any.
+pub type Answer<T> = Result<T, StoreError>;
+
+/// Limits and their meters.
+pub trait Meters: Send + Sync {
+    /// The store's clock.
+    fn now(&self) -> impl Future<Output = Answer<Now>> + Send;
+
+    /// Defines limits, changes or removes them (`None`), in order: at once, for waiting calls, too.
+    /// What was spent stays spent.
+    fn define_limits(
+        &self,
+        limits: Vec<(LimitName, Option<Definition>)>,
+    ) -> impl Future<Output = Answer<()>> + Send;
+
+    /// Pays all tolls of each ask, or none of it; each is decided as if it came after the one before.
+    fn consume(
+        &self,
+        asks: Vec<Ask>,
+    ) -> impl Future<Output = Answer<Vec<Result<Paid, AskError>>>> + Send;
+
+    /// Settles receipts at their true cost, each once.
+    fn settle(
+        &self,
+        receipts: Vec<(Receipt, Cost)>,
+    ) -> impl Future<Output = Answer<Vec<Result<(), ReceiptError>>>> + Send;
+
+    /// Holds the slots of receipts for so long from now.
+    fn renew(
+        &self,
+        receipts: Vec<Receipt>,
+        life: Span,
+    ) -> impl Future<Output = Answer<Vec<Result<Receipt, ReceiptError>>>> + Send;
+
+    /// How meters stand; `None` where the limit is not defined.
+    fn inspect(
+        &self,
+        meters: Vec<MeterName>,
+    ) -> impl Future<Output = Answer<Vec<Option<MeterState>>>> + Send;
+
+    /// Ends a closure that an upstream asked for.
+    fn reopen(&self, meter: MeterName) -> impl Future<Output = Answer<()>> + Send;
+}
+
+/// Calls that wait in order, start under limits, and are settled.
+pub trait Lanes: Meters {
+    /// Defines a queue, or changes it: at once, for waiting calls, too.
+    fn define_queue(
+        &self,
+        queue: QueueName,
+        spec: QueueSpec,
+    ) -> impl Future<Output = Answer<Result<(), QueueError>>> + Send;
+
+    /// Makes changes, each whole or not at all, in order.
+    fn act(
+        &self,
+        acts: Vec<Act>,
+    ) -> impl Future<Output = Answer<Vec<Result<Acted, ActError>>>> + Send;
+
+    /// Starts calls of a queue, the first that may go first. Nothing if there is no such queue.
+    fn claim(&self, claim: Claim) -> impl Future<Output = Answer<Vec<Started>>> + Send;
+
+    /// Says until when someone asks for a queue's calls, whatever was said before: so long they keep
+    /// their turn before those of other queues.
+    fn ask(&self, queue: QueueName, until: Timestamp) -> impl Future<Output = Answer<()>> + Send;
+
+    /// Holds leases for so long from now; says of each whether it was still held.
+    fn renew_leases(
+        &self,
+        leases: Vec<Lease>,
+        lease: Span,
+    ) -> impl Future<Output = Answer<Vec<bool>>> + Send;
+
+    /// Holds back a queue, a lane or a limit: nothing of it starts.
+    fn pause(&self, scope: Scope) -> impl Future<Output = Answer<()>> + Send;
+
+    /// Lets a queue, a lane or a limit go on; a lane that a dead call holds, too.
+    fn resume(&self, scope: Scope) -> impl Future<Output = Answer<()>> + Send;
+
+    /// Lets everything happen that is due. Every other command does that first.
+    fn advance(&self) -> impl Future<Output = Answer<()>> + Send;
+
+    /// When something is due next: then `advance`, and claim again for queues that were woken.
+    fn next_due(&self) -> impl Future<Output = Answer<Option<Timestamp>>> + Send;
+
+    /// Waits until queues may have something to start that they were not told of, and names them.
+    fn woken(&self) -> impl Future<Output = Answer<Vec<QueueName>>> + Send;
+
+    /// Why calls wait, and until when; `None` for those that ended or never were.
+    fn explain(
+        &self,
+        calls: Vec<CallId>,
+    ) -> impl Future<Output = Answer<Vec<Option<Explanation>>>> + Send;
+
+    /// How calls ended, as long as that is remembered; `None` for those that did not.
+    fn ends(&self, calls: Vec<CallId>) -> impl Future<Output = Answer<Vec<Option<End>>>> + Send;
+
+    /// The records of keys.
+    fn records(&self, keys: Vec<Key>) -> impl Future<Output = Answer<Vec<Option<Record>>>> + Send;
+}
+
+/// How a meter stands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MeterState {
+    /// Its tightest rule.
+    pub standing: Standing,
+    /// Slots that are held.
+    pub in_flight: u64,
+    /// Heads of lanes that stand at it.
+    pub waiting: u64,
+    /// Until when it is closed, and why.
+    pub closed: Option<(Timestamp, String)>,
+}
+
+impl MeterState {
+    /// As a meter is, with so many who stand at it.
+    pub fn new(meter: &Meter, definition: &Definition, waiting: u64, now: Now) -> Self {
+        Self {
+            standing: meter.standing(definition, now),
+            in_flight: meter.in_flight(definition, now),
+            waiting,
+            closed: meter.closed(now.at).map(|(until, reason)| (until, reason.to_owned())),
+        }
+    }
+}

@@ -1,0 +1,137 @@
+//! The list of all cases, as a macro that makes a test of each.
+
+/// Makes a test of each case, run by a function that sets the stage and waits for the end:
+/// `fn run<F: Future>(case: impl FnOnce(MyStage) -> F)`.
+#[macro_export]
+macro_rules! lanes_conformance {
+    ($run:ident) => {
+        $crate::lanes_conformance! {
+            $run;
+            door:
+                an_unknown_queue_is_refused,
+                an_unknown_limit_is_refused,
+                a_removed_limit_is_unknown,
+                a_weight_over_capacity_is_refused,
+                a_toll_of_nothing_is_refused,
+                more_tolls_than_a_call_may_owe_are_refused,
+                more_changes_than_an_act_may_hold_are_refused,
+                the_call_of_a_join_is_checked_at_every_count,
+                a_queue_takes_all_calls_of_an_act_or_none,
+                duplicates_and_superseding_calls_need_no_room,
+                a_call_that_ends_in_the_act_makes_no_room_in_it,
+                the_call_of_a_join_needs_room_only_when_it_is_enqueued;
+            order:
+                a_lane_goes_by_priority_and_then_by_arrival,
+                a_claim_goes_over_lanes_by_priority_and_then_by_arrival,
+                a_strict_lane_keeps_a_failed_call_first_through_its_backoff,
+                a_call_of_higher_priority_does_not_pass_one_that_came_back_in_a_strict_lane,
+                a_parallel_lane_lets_a_failed_call_step_aside_and_reenter_at_its_old_place,
+                the_backoff_of_the_queue_doubles_with_each_failure,
+                no_more_of_a_lane_are_in_flight_than_its_order_allows,
+                a_lane_that_becomes_strict_waits_for_all_in_flight_and_then_tries_what_came_back_first,
+                a_delayed_call_joins_behind_those_that_were_there_when_it_was_due,
+                a_call_that_never_started_expires,
+                a_call_expires_before_it_joins,
+                a_call_that_failed_once_does_not_expire,
+                a_newer_call_takes_the_place_of_the_one_it_supersedes,
+                a_call_that_was_started_is_not_superseded,
+                a_delayed_call_supersedes_and_takes_no_place_over;
+            turns:
+                a_limit_shared_by_two_lanes_alternates_between_them,
+                two_queues_that_ask_share_a_limit,
+                a_queue_that_asks_no_more_has_no_turn,
+                a_fat_call_waits_for_its_whole_weight_and_is_not_overtaken_at_its_meter,
+                strangers_of_a_fat_call_go_on,
+                a_call_of_higher_priority_passes_a_fat_one,
+                two_tolls_are_paid_both_or_not_at_all,
+                tolls_at_one_meter_add_up,
+                a_call_refused_elsewhere_twice_is_senior_and_has_the_turn_where_it_does_not_stand,
+                a_call_of_higher_priority_does_not_yield_to_a_senior,
+                a_head_that_was_paused_is_senior_no_more,
+                a_limit_that_is_removed_parks_and_a_new_definition_wakes,
+                a_weight_that_became_impossible_waits_for_a_larger_limit,
+                what_was_spent_is_still_spent_when_a_removed_limit_comes_back,
+                slots_are_held_until_the_call_is_settled;
+            settling:
+                a_crashed_call_returns_to_the_head_and_its_crash_counts_apart,
+                a_call_that_crashes_too_often_is_dead,
+                what_a_crashed_call_paid_stays_paid,
+                a_crashed_call_frees_its_slots,
+                a_late_settle_is_refused,
+                a_lease_settles_once_in_an_act,
+                a_renewed_lease_and_its_slots_last_longer,
+                a_released_call_gets_back_what_it_paid_and_counts_no_attempt,
+                the_true_cost_is_settled_at_the_limit_it_names,
+                a_true_cost_at_a_limit_that_was_not_paid_is_refused,
+                a_limited_call_closes_its_meter_and_keeps_its_place,
+                only_meters_that_hear_feedback_close,
+                a_limited_call_without_a_rate_to_close_waits_by_itself,
+                a_closed_meter_can_be_reopened,
+                a_cancelled_call_that_waits_ends_at_once,
+                a_cancelled_call_in_flight_is_not_tried_again,
+                a_cancelled_call_in_flight_may_still_be_done,
+                a_call_that_fails_too_often_is_dead,
+                a_dead_call_holds_its_lane_until_an_operator_resumes_it,
+                slots_of_a_removed_limit_are_let_go,
+                a_limit_defined_again_as_it_was_still_gives_back;
+            acts:
+                an_act_with_a_stale_revision_does_nothing_at_all,
+                revisions_count_the_writes_of_all_records,
+                a_write_sees_the_earlier_writes_of_its_act,
+                a_duplicate_is_the_first_call,
+                a_dedupe_key_is_forgotten_after_its_time,
+                a_dedupe_key_is_one_of_its_queue,
+                a_join_enqueues_its_call_when_it_has_counted_down,
+                a_join_that_was_reached_is_opened_anew,
+                a_join_that_counts_from_nothing_is_refused_when_it_opens,
+                a_call_that_is_settled_in_the_act_can_be_cancelled_in_it;
+            scopes:
+                a_paused_queue_starts_nothing,
+                a_paused_lane_starts_nothing,
+                a_paused_limit_lets_nothing_pass,
+                a_paused_lane_does_not_hold_its_neighbour,
+                pausing_what_is_unknown_does_nothing,
+                a_claim_of_an_unknown_queue_starts_nothing,
+                a_queue_that_could_start_nothing_is_refused;
+            asks:
+                an_ask_pays_all_its_tolls_or_none,
+                asks_and_calls_pay_at_the_same_meter,
+                a_refused_ask_is_told_exactly_when_to_come_back,
+                what_can_never_be_paid_is_refused_for_good,
+                an_ask_overtakes_nobody_who_waits,
+                an_ask_passes_calls_that_no_worker_asks_for,
+                an_ask_with_a_delay_pays_now_and_starts_when_it_may,
+                slots_cannot_be_promised_for_later,
+                a_receipt_settles_once,
+                what_cost_more_is_a_debt,
+                what_never_started_costs_nothing,
+                a_receipt_holds_its_slot_until_it_is_settled,
+                a_slot_comes_back_when_its_receipt_expires,
+                a_receipt_without_slots_has_nothing_to_renew;
+            explained:
+                a_call_with_nothing_in_its_way_has_no_reason_to_wait,
+                the_meter_that_is_spent_is_named_with_the_instant_it_opens,
+                the_place_in_the_lane_and_the_time_it_takes_are_told,
+                lanes_that_go_before_it_count_for_what_is_expected,
+                what_nobody_can_compute_has_no_time,
+                a_call_in_flight_at_rest_or_held_back_says_so,
+                a_call_that_is_not_due_says_when_it_is,
+                a_call_that_ended_is_not_explained;
+            driving:
+                what_is_blocked_is_due_when_it_opens,
+                what_is_delayed_rests_or_is_leased_is_due_in_time,
+                a_new_call_wakes_its_queue,
+                a_slot_that_is_let_go_wakes_who_waits_for_it,
+                a_queue_that_stops_asking_lets_the_others_go;
+        }
+    };
+    ($run:ident; $($module:ident: $($case:ident),*;)*) => {
+        $(mod $module {
+            use super::$run;
+            $(#[test]
+            fn $case() {
+                $run($crate::contract::conformance::$module::$case);
+            })*
+        })*
+    };
+}

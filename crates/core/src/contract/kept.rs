@@ -1,0 +1,238 @@
+//! A state machine of lanes behind the contracts, in memory and under a clock that is set by hand:
+//! for the naive reference and the scheduler, to be compared with stores.
+
+use super::{
+    Answer, Ask, AskError, Cost, Lanes, MeterName, MeterState, Meters, Paid, Receipt, ReceiptError,
+};
+use crate::lanes::naive::Naive;
+use crate::lanes::{
+    Act, ActError, Acted, CallId, Claim, Effect, End, Explanation, Lease, QueueError, QueueSpec,
+    Record, Scheduler, Scope, Started,
+};
+use crate::limit::Definition;
+use crate::name::{Key, LimitName, Partition, QueueName};
+use crate::time::{Now, Span, Timestamp};
+use std::collections::{BTreeMap, BTreeSet};
+use std::future::poll_fn;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::task::{Poll, Waker};
+
+macro_rules! machine {
+    ($($name:ident($($argument:ident: $type:ty),*) $(-> $answer:ty)?;)*) => {
+        /// The commands of the contracts, synchronous and with the present given.
+        #[allow(missing_docs, reason = "each is described where it is implemented, and by the contract")]
+        pub trait Machine: Send {
+            $(fn $name(&mut self, $($argument: $type),*) $(-> $answer)?;)*
+
+            /// Takes the calls that ended since this was asked last.
+            fn take_ended(&mut self) -> Vec<(CallId, End)>;
+        }
+
+        impl Machine for Naive {
+            $(fn $name(&mut self, $($argument: $type),*) $(-> $answer)? {
+                Naive::$name(self, $($argument),*)
+            })*
+
+            fn take_ended(&mut self) -> Vec<(CallId, End)> {
+                Naive::take_ended(self)
+            }
+        }
+
+        impl Machine for Scheduler {
+            $(fn $name(&mut self, $($argument: $type),*) $(-> $answer)? {
+                Scheduler::$name(self, $($argument),*)
+            })*
+
+            fn take_ended(&mut self) -> Vec<(CallId, End)> {
+                let ended = |effect| match effect {
+                    Effect::Ended { id, end } => Some((id, end)),
+                    _ => None,
+                };
+                self.take_effects().into_iter().filter_map(ended).collect()
+            }
+        }
+    };
+}
+
+machine! {
+    define_limit(name: &LimitName, definition: Option<Definition>, now: Now);
+    define_queue(name: &QueueName, spec: QueueSpec, now: Now) -> Result<(), QueueError>;
+    consume(ask: &Ask, now: Now) -> Result<Paid, AskError>;
+    settle_receipt(receipt: &Receipt, cost: &Cost, now: Now) -> Result<(), ReceiptError>;
+    renew_receipt(receipt: &Receipt, life: Span, now: Now) -> Result<Receipt, ReceiptError>;
+    inspect(meter: &MeterName, now: Now) -> Option<MeterState>;
+    reopen(limit: &LimitName, partition: Option<&Partition>, now: Now);
+    act(act: Act, now: Now) -> Result<Acted, ActError>;
+    claim(claim: &Claim, now: Now) -> Vec<Started>;
+    ask(queue: &QueueName, until: Timestamp, now: Now);
+    renew(leases: &[Lease], lease: Span, now: Now) -> Vec<bool>;
+    pause(scope: &Scope, now: Now);
+    resume(scope: &Scope, now: Now);
+    advance(now: Now);
+    next_due(now: Now) -> Option<Timestamp>;
+    take_woken() -> Vec<QueueName>;
+    explain(id: CallId, now: Now) -> Option<Explanation>;
+    record(key: &Key) -> Option<&Record>;
+}
+
+/// A machine behind the contracts.
+#[derive(Debug)]
+pub struct Kept<M> {
+    inner: Mutex<Inner<M>>,
+}
+
+#[derive(Debug)]
+struct Inner<M> {
+    machine: M,
+    now: Now,
+    ends: BTreeMap<CallId, End>,
+    woken: BTreeSet<QueueName>,
+    wakers: Vec<Waker>,
+}
+
+impl<M: Machine> Kept<M> {
+    /// A machine whose clock stands at `now`.
+    pub fn new(machine: M, now: Now) -> Self {
+        let (ends, woken, wakers) = (BTreeMap::new(), BTreeSet::new(), Vec::new());
+        Self { inner: Mutex::new(Inner { machine, now, ends, woken, wakers }) }
+    }
+
+    /// Sets the clock.
+    pub fn set_now(&self, now: Now) {
+        self.lock().now = now;
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner<M>> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Gives a command, then tells whoever waits for queues that were woken.
+    fn tell<T>(&self, command: impl FnOnce(&mut M, Now) -> T) -> Answer<T> {
+        let mut inner = self.lock();
+        let Inner { machine, now, ends, woken, wakers } = &mut *inner;
+        let answer = command(machine, *now);
+        ends.extend(machine.take_ended());
+        woken.extend(machine.take_woken());
+        if !woken.is_empty() {
+            wakers.drain(..).for_each(Waker::wake);
+        }
+        Ok(answer)
+    }
+}
+
+impl<M: Machine> Meters for Kept<M> {
+    async fn now(&self) -> Answer<Now> {
+        Ok(self.lock().now)
+    }
+
+    async fn define_limits(&self, limits: Vec<(LimitName, Option<Definition>)>) -> Answer<()> {
+        self.tell(|machine, now| {
+            for (name, definition) in limits {
+                machine.define_limit(&name, definition, now);
+            }
+        })
+    }
+
+    async fn consume(&self, asks: Vec<Ask>) -> Answer<Vec<Result<Paid, AskError>>> {
+        self.tell(|machine, now| asks.iter().map(|ask| machine.consume(ask, now)).collect())
+    }
+
+    async fn settle(
+        &self,
+        receipts: Vec<(Receipt, Cost)>,
+    ) -> Answer<Vec<Result<(), ReceiptError>>> {
+        self.tell(|machine, now| {
+            let each = receipts.iter();
+            each.map(|(receipt, cost)| machine.settle_receipt(receipt, cost, now)).collect()
+        })
+    }
+
+    async fn renew(
+        &self,
+        receipts: Vec<Receipt>,
+        life: Span,
+    ) -> Answer<Vec<Result<Receipt, ReceiptError>>> {
+        self.tell(|machine, now| {
+            receipts.iter().map(|receipt| machine.renew_receipt(receipt, life, now)).collect()
+        })
+    }
+
+    async fn inspect(&self, meters: Vec<MeterName>) -> Answer<Vec<Option<MeterState>>> {
+        self.tell(|machine, now| meters.iter().map(|meter| machine.inspect(meter, now)).collect())
+    }
+
+    async fn reopen(&self, (limit, partition): MeterName) -> Answer<()> {
+        self.tell(|machine, now| machine.reopen(&limit, partition.as_ref(), now))
+    }
+}
+
+impl<M: Machine> Lanes for Kept<M> {
+    async fn define_queue(
+        &self,
+        queue: QueueName,
+        spec: QueueSpec,
+    ) -> Answer<Result<(), QueueError>> {
+        self.tell(|machine, now| machine.define_queue(&queue, spec, now))
+    }
+
+    async fn act(&self, acts: Vec<Act>) -> Answer<Vec<Result<Acted, ActError>>> {
+        self.tell(|machine, now| acts.into_iter().map(|act| machine.act(act, now)).collect())
+    }
+
+    async fn claim(&self, claim: Claim) -> Answer<Vec<Started>> {
+        self.tell(|machine, now| machine.claim(&claim, now))
+    }
+
+    async fn ask(&self, queue: QueueName, until: Timestamp) -> Answer<()> {
+        self.tell(|machine, now| machine.ask(&queue, until, now))
+    }
+
+    async fn renew_leases(&self, leases: Vec<Lease>, lease: Span) -> Answer<Vec<bool>> {
+        self.tell(|machine, now| machine.renew(&leases, lease, now))
+    }
+
+    async fn pause(&self, scope: Scope) -> Answer<()> {
+        self.tell(|machine, now| machine.pause(&scope, now))
+    }
+
+    async fn resume(&self, scope: Scope) -> Answer<()> {
+        self.tell(|machine, now| machine.resume(&scope, now))
+    }
+
+    async fn advance(&self) -> Answer<()> {
+        self.tell(|machine, now| machine.advance(now))
+    }
+
+    async fn next_due(&self) -> Answer<Option<Timestamp>> {
+        self.tell(|machine, now| machine.next_due(now))
+    }
+
+    async fn woken(&self) -> Answer<Vec<QueueName>> {
+        poll_fn(|context| {
+            let mut inner = self.lock();
+            if inner.woken.is_empty() {
+                inner.wakers.push(context.waker().clone());
+                return Poll::Pending;
+            }
+            Poll::Ready(Ok(std::mem::take(&mut inner.woken).into_iter().collect()))
+        })
+        .await
+    }
+
+    async fn explain(&self, calls: Vec<CallId>) -> Answer<Vec<Option<Explanation>>> {
+        self.tell(|machine, now| {
+            machine.advance(now);
+            calls.into_iter().map(|id| machine.explain(id, now)).collect()
+        })
+    }
+
+    async fn ends(&self, calls: Vec<CallId>) -> Answer<Vec<Option<End>>> {
+        self.tell(|machine, now| machine.advance(now))?;
+        let inner = self.lock();
+        Ok(calls.iter().map(|id| inner.ends.get(id).copied()).collect())
+    }
+
+    async fn records(&self, keys: Vec<Key>) -> Answer<Vec<Option<Record>>> {
+        self.tell(|machine, _| keys.iter().map(|key| machine.record(key).cloned()).collect())
+    }
+}

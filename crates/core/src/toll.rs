@@ -1,0 +1,84 @@
+//! Tolls: what a call owes at a meter, and what is refused at the door.
+
+use crate::limit::Definition;
+use crate::name::{LimitName, Partition};
+
+/// Most tolls of one call: more limits than that on one call are a mistake.
+pub const TOLLS_MAX: usize = 8;
+
+/// What a call owes at one meter each time it starts.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Toll {
+    /// Which limit.
+    pub limit: LimitName,
+    /// Which of its meters; `None` for the global one.
+    pub partition: Option<Partition>,
+    /// How many units; at least 1.
+    pub weight: u64,
+    /// Whether an upstream that asks for a pause closes this meter.
+    pub hears_feedback: bool,
+}
+
+/// Why tolls can never be paid as they are.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum TollError {
+    /// There is no such limit.
+    #[error("there is no limit {limit}: define it first")]
+    UnknownLimit {
+        /// What was named.
+        limit: LimitName,
+    },
+    /// A toll of nothing.
+    #[error("a toll at {limit} weighs nothing: leave it out, or give it a weight")]
+    WeightZero {
+        /// Where.
+        limit: LimitName,
+    },
+    /// A toll that can never pass.
+    #[error(
+        "a weight of {weight} can never pass {limit}, which holds {capacity}: split the call, or raise the limit"
+    )]
+    WeightOverCapacity {
+        /// Where.
+        limit: LimitName,
+        /// How much, of all tolls at that meter together.
+        weight: u64,
+        /// The most that passes.
+        capacity: u64,
+    },
+    /// More tolls than a call may owe.
+    #[error("{count} tolls are more than the {TOLLS_MAX} a call may owe")]
+    TooMany {
+        /// How many.
+        count: usize,
+    },
+}
+
+/// Refuses what can never pass, by the limits as they are. Two tolls at one meter add up.
+pub fn check<'a>(
+    tolls: &[Toll],
+    definition: impl Fn(&LimitName) -> Option<&'a Definition>,
+) -> Result<(), TollError> {
+    if tolls.len() > TOLLS_MAX {
+        return Err(TollError::TooMany { count: tolls.len() });
+    }
+    for toll in tolls {
+        let limit = || toll.limit.clone();
+        let Some(definition) = definition(&toll.limit) else {
+            return Err(TollError::UnknownLimit { limit: limit() });
+        };
+        if toll.weight == 0 {
+            return Err(TollError::WeightZero { limit: limit() });
+        }
+        let is_same =
+            |other: &&Toll| other.limit == toll.limit && other.partition == toll.partition;
+        let same = tolls.iter().filter(is_same);
+        let weight = same.fold(0_u64, |sum, other| sum.saturating_add(other.weight));
+        let capacity = definition.capacity();
+        if weight > capacity {
+            return Err(TollError::WeightOverCapacity { limit: limit(), weight, capacity });
+        }
+    }
+    Ok(())
+}
