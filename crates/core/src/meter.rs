@@ -14,6 +14,7 @@ use crate::rule::slots::HoldId;
 use crate::rule::{Opening, Rule, RuleState};
 use crate::time::{Now, Span, Timestamp};
 use ledger::Ledger;
+use smallvec::SmallVec;
 
 /// Longest time an upstream's answer may close a meter.
 pub const CLOSED_MAX: Span = Span::from_days(1);
@@ -22,12 +23,14 @@ pub const CLOSED_MAX: Span = Span::from_days(1);
 // Invariant: one ledger for each rule of the definition that the meter is used with, of its kind.
 #[derive(Debug, Clone)]
 pub struct Meter {
-    ledgers: Box<[Ledger]>,
+    ledgers: SmallVec<[Ledger; 1]>,
     closed: Option<Closed>,
     /// Payments so far: a receipt remembers its place among them.
     sequence: u64,
     /// A receipt from before belongs to a meter that was as good as new since.
     born: Timestamp,
+    /// When it was paid last.
+    paid: Timestamp,
     /// Payments up to this one were made under other rules, or forgotten.
     changed: u64,
 }
@@ -117,7 +120,14 @@ impl Meter {
     /// A meter from which nothing is missing.
     pub fn new(definition: &Definition, now: Timestamp) -> Self {
         let ledgers = definition.rules().iter().map(|rule| Ledger::new(rule.fresh())).collect();
-        Self { ledgers, closed: None, sequence: 0, born: now, changed: 0 }
+        Self {
+            ledgers,
+            closed: None,
+            sequence: 0,
+            born: now,
+            paid: Timestamp::default(),
+            changed: 0,
+        }
     }
 
     /// Why `weight` does not pass now; `None` if it does.
@@ -193,6 +203,7 @@ impl Meter {
     ) -> Payment {
         let starts = now.moved_to(start.max(now.at));
         self.sequence += 1;
+        self.paid = self.paid.max(now.at);
         let mut promised = 0;
         for (index, (rule, ledger)) in pairs_mut(&mut self.ledgers, definition).enumerate() {
             if let (RuleState::Slots(slots), Some(holding)) = (&mut ledger.state, holding) {
@@ -226,7 +237,13 @@ impl Meter {
         Some((closed.until, &closed.reason))
     }
 
-    /// Whether it could be forgotten without anyone noticing.
+    /// Whether it could be forgotten without anyone noticing: it is as new, and not at the instant
+    /// of a payment, which would be taken for one to the meter that comes after.
+    pub fn is_forgettable(&self, definition: &Definition, now: Now) -> bool {
+        (self.sequence == 0 || self.paid < now.at) && self.is_fresh(definition, now)
+    }
+
+    /// Whether nothing is missing from it.
     pub fn is_fresh(&self, definition: &Definition, now: Now) -> bool {
         self.closed(now.at).is_none()
             && self.pairs(definition).all(|(rule, ledger)| ledger.is_fresh(rule, now))

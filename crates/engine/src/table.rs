@@ -285,7 +285,7 @@ impl Shard {
                 whole.zip(self.definition(key)).is_some_and(|(whole, definition)| {
                     whole.company == Company::default()
                         && whole.ahead == 0
-                        && whole.meter.is_fresh(definition, now)
+                        && whole.meter.is_forgettable(definition, now)
                 })
             }
         }

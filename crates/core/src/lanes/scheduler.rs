@@ -18,6 +18,7 @@ mod lanes;
 mod lasting;
 mod meters;
 mod sorted;
+mod waiting;
 
 use super::act::Record;
 use super::call::{CallId, Lease};

@@ -159,3 +159,13 @@ pub async fn a_receipt_without_slots_has_nothing_to_renew(stage: impl Stage) {
     let receipt = world.consume(asking([("l", 1)])).await.unwrap().receipt;
     assert_eq!(world.renew_receipt(&receipt).await, Err(ReceiptError::NothingHeld));
 }
+
+pub async fn a_receipt_from_before_a_change_gives_back_nothing_after_it(stage: impl Stage) {
+    let mut world = World::new(stage).await;
+    world.limit("l", Limit::concurrency(2)).await;
+    let before = world.consume(asking([("l", 1)])).await.unwrap().receipt;
+    world.limit("l", Limit::per_hour(4)).await;
+    assert!(world.consume(asking([("l", 1)])).await.is_ok());
+    assert_eq!(world.settle_receipt(&before, Cost::Nothing).await, Ok(()));
+    assert_eq!(world.inspect("l").await.standing.remaining, 3);
+}

@@ -107,7 +107,8 @@ macro_rules! lanes_conformance {
                 what_never_started_costs_nothing,
                 a_receipt_holds_its_slot_until_it_is_settled,
                 a_slot_comes_back_when_its_receipt_expires,
-                a_receipt_without_slots_has_nothing_to_renew;
+                a_receipt_without_slots_has_nothing_to_renew,
+                a_receipt_from_before_a_change_gives_back_nothing_after_it;
             explained:
                 a_call_with_nothing_in_its_way_has_no_reason_to_wait,
                 the_meter_that_is_spent_is_named_with_the_instant_it_opens,

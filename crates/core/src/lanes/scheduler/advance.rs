@@ -109,7 +109,7 @@ impl Scheduler {
             return;
         }
         let (rank, lane) = (self.calls[slot].rank(), self.calls[slot].lane);
-        if self.lanes[lane].take((rank, slot)) {
+        if self.lanes[lane].take(slot, &self.calls) {
             self.lanes[lane].come_back((rank, slot), false);
             self.touched.push(lane);
         }

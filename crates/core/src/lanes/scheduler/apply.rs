@@ -174,8 +174,8 @@ impl Scheduler {
         self.arrivals = self.arrivals.max(arrival + 1);
         let call = &mut self.calls[slot];
         (call.arrival, call.has_joined) = (arrival, true);
-        let (rank, lane) = (call.rank(), call.lane);
-        self.lanes[lane].waiting.insert((rank, slot));
+        let lane = call.lane;
+        self.lanes[lane].waiting.insert(slot, &self.calls);
         self.touched.push(lane);
     }
 
@@ -227,8 +227,7 @@ impl Scheduler {
 
     /// Takes a joined call that is not in flight from its lane's order.
     fn take_from_lane(&mut self, lane: LaneSlot, call: CallSlot) {
-        let rank = self.calls[call].rank();
-        self.lanes[lane].take((rank, call));
+        self.lanes[lane].take(call, &self.calls);
     }
 
     fn renewed(&mut self, lease: Lease, now: Now, expires: Timestamp) {

@@ -94,7 +94,7 @@ pub(super) struct Line {
 
 #[derive(Debug)]
 struct TollSet {
-    lines: Box<[Line]>,
+    lines: SmallVec<[Line; 1]>,
     hash: u64,
     /// How many calls owe it.
     calls: u32,
@@ -123,7 +123,7 @@ impl Calls {
     }
 
     /// Removes a call; says which set of tolls nobody owes any more.
-    pub(super) fn remove(&mut self, slot: CallSlot) -> Option<Box<[Line]>> {
+    pub(super) fn remove(&mut self, slot: CallSlot) -> Option<SmallVec<[Line; 1]>> {
         let call = self.calls.remove(index(slot));
         if let Ok(found) = self.by_id.find_entry(mixed(call.id.0), |other| *other == slot) {
             found.remove();
@@ -143,7 +143,8 @@ impl Calls {
     pub(super) fn intern(&mut self, lines: &[Line]) -> (TollsSlot, bool) {
         let hash = lines_hash(lines);
         let sets = &mut self.sets;
-        if let Some(&found) = self.by_lines.find(hash, |set| *sets[index(*set)].lines == *lines) {
+        if let Some(&found) = self.by_lines.find(hash, |set| sets[index(*set)].lines[..] == *lines)
+        {
             sets[index(found)].calls += 1;
             return (found, false);
         }
@@ -164,7 +165,7 @@ impl Calls {
         written.collect()
     }
 
-    fn forget_tolls(&mut self, set: TollsSlot) -> Option<Box<[Line]>> {
+    fn forget_tolls(&mut self, set: TollsSlot) -> Option<SmallVec<[Line; 1]>> {
         let tolls = &mut self.sets[index(set)];
         tolls.calls -= 1;
         if tolls.calls > 0 {

@@ -196,8 +196,9 @@ impl Scheduler {
         let resting = returned().flat_map(|returned| returned.resting.iter());
         let returned = back.chain(resting.filter(|_| is_strict));
         let returned = returned.filter(|(rank, _)| goes_first(rank, true));
-        let waiting = lane.waiting.iter().take_while(|(rank, _)| goes_first(rank, false));
-        let first: Vec<_> = returned.chain(waiting).map(|(_, call)| call).collect();
+        let waiting = lane.waiting.iter();
+        let waiting = waiting.take_while(|call| goes_first(&self.calls[*call].rank(), false));
+        let first: Vec<_> = returned.map(|(_, call)| call).chain(waiting).collect();
         Ahead { calls: first.len() as u64, first }
     }
 }

@@ -14,7 +14,7 @@ impl Scheduler {
     /// Sees to it that the heads of all lanes that were touched are the calls that they should be.
     pub(super) fn rehead(&mut self) {
         while let Some(lane) = self.touched.pop() {
-            let first = self.lanes.first_of(lane);
+            let first = self.lanes.first_of(lane, &self.calls);
             self.listed(lane);
             if self.lanes[lane].head.map(|head| head.call) == first {
                 continue;
@@ -63,7 +63,7 @@ impl Scheduler {
         let meter = self.calls.lines_at(head.call)[line].meter;
         self.end_seniority(lane);
         self.set_stand(lane, Stand::Parked { line });
-        self.meters[meter].parked.insert(lane);
+        self.meters[meter].park(lane);
     }
 
     /// Takes a head from where it stands.
@@ -77,7 +77,7 @@ impl Scheduler {
             }
             Stand::Parked { line } => {
                 let meter = self.calls.lines_at(head.call)[line].meter;
-                self.meters[meter].parked.remove(&lane);
+                self.meters[meter].unpark(lane);
                 self.set_stand(lane, Stand::Free);
             }
             Stand::At { line, .. } => {
@@ -284,7 +284,7 @@ impl Scheduler {
     /// A limit changed: those it shuts out are set aside, the others at its meters try again.
     pub(super) fn limit_changed(&mut self, limit: super::meters::LimitSlot, wakes_parked: bool) {
         for meter in self.meters.of(limit) {
-            let parked = self.meters[meter].parked.iter().copied().filter(|_| wakes_parked);
+            let parked = self.meters[meter].parked().filter(|_| wakes_parked);
             let parked: Vec<_> = parked.collect();
             let crowds = self.meters[meter].crowds.iter();
             let standing: Vec<_> =

@@ -1,8 +1,9 @@
 //! Queues and their lanes: who waits in which order, and which call is a lane's head.
 
-use super::calls::{CallSlot, LaneSlot, MeterSlot, Rank, index, slot};
+use super::calls::{CallSlot, Calls, LaneSlot, MeterSlot, Rank, index, slot};
 use super::meters::{MeterBook, QueueSlot};
 use super::sorted::Sorted;
+use super::waiting::Waiting;
 use crate::lanes::queue::{Order, QueueSpec};
 use crate::name::{LaneName, QueueName};
 use crate::time::Timestamp;
@@ -39,7 +40,7 @@ pub(super) struct Lane {
     pub(super) queue: QueueSlot,
     pub(super) name: LaneName,
     /// Calls that never started.
-    pub(super) waiting: Sorted<(Rank, CallSlot)>,
+    pub(super) waiting: Waiting,
     /// Calls that started and are to start again, if there are any.
     returned: Option<Box<Returned>>,
     pub(super) in_flight: u32,
@@ -106,7 +107,7 @@ impl Lane {
         Self {
             queue,
             name: name.clone(),
-            waiting: Sorted::default(),
+            waiting: Waiting::default(),
             returned: None,
             in_flight: 0,
             calls: 0,
@@ -120,14 +121,14 @@ impl Lane {
     }
 
     /// Which call is to be the head.
-    pub(super) fn first(&self, queue: &Queue) -> Option<CallSlot> {
+    fn first(&self, queue: &Queue, calls: &Calls) -> Option<CallSlot> {
         let is_free = !queue.is_paused && !self.is_paused && !self.is_held;
         if !is_free || self.in_flight >= queue.spec.in_flight_max() {
             return None;
         }
         let back = self.returned().and_then(|returned| returned.back.first());
         let resting = self.returned().and_then(|returned| returned.resting.first());
-        let waiting = self.waiting.first();
+        let waiting = self.waiting.first().map(|call| (calls[call].rank(), call));
         let first = match queue.spec.order {
             Order::Parallel(_) => waiting.into_iter().chain(back).min(),
             // Whoever rests holds its lane.
@@ -152,13 +153,14 @@ impl Lane {
     }
 
     /// Takes a call from whatever order it is in; says whether it rested.
-    pub(super) fn take(&mut self, call: (Rank, CallSlot)) -> bool {
-        if self.waiting.remove(call) {
+    pub(super) fn take(&mut self, call: CallSlot, calls: &Calls) -> bool {
+        if self.waiting.remove(call, calls) {
             return false;
         }
         let Some(returned) = &mut self.returned else { return false };
-        let rested = returned.resting.remove(call);
-        returned.back.remove(call);
+        let ranked = (calls[call].rank(), call);
+        let rested = returned.resting.remove(ranked);
+        returned.back.remove(ranked);
         if returned.back.is_empty() && returned.resting.is_empty() {
             self.returned = None;
         }
@@ -290,9 +292,9 @@ impl Lanes {
     }
 
     /// Which call is to be the head of a lane.
-    pub(super) fn first_of(&self, lane: LaneSlot) -> Option<CallSlot> {
+    pub(super) fn first_of(&self, lane: LaneSlot, calls: &Calls) -> Option<CallSlot> {
         let lane = &self[lane];
-        lane.first(self.queue(lane.queue))
+        lane.first(self.queue(lane.queue), calls)
     }
 }
 

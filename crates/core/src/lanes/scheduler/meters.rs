@@ -9,6 +9,7 @@ use crate::time::{Now, Timestamp};
 use crate::turn::Place;
 use hashbrown::HashTable;
 use slab::Slab;
+use smallvec::SmallVec;
 use std::collections::{BTreeSet, HashMap};
 use std::hash::{BuildHasher, RandomState};
 
@@ -48,8 +49,8 @@ pub(super) struct MeterBook {
     /// How far any lane was served.
     pub(super) farthest: u64,
     /// Who stands here, a crowd for each queue: almost always one.
-    pub(super) crowds: Vec<Crowd>,
-    pub(super) parked: BTreeSet<LaneSlot>,
+    pub(super) crowds: SmallVec<[Crowd; 1]>,
+    parked: Option<Box<BTreeSet<LaneSlot>>>,
     pub(super) senior: Option<LaneSlot>,
 }
 
@@ -78,7 +79,6 @@ impl MeterBook {
     /// Puts a head of a queue in its place.
     pub(super) fn stand(&mut self, queue: QueueSlot, head: (Place, LaneSlot), weight: u64) {
         if self.crowd(queue).is_none() {
-            self.crowds.reserve_exact(1);
             let standing = Sorted::default();
             self.crowds.push(Crowd { queue, standing, weight: 0, offered: None, wakes: None });
         }
@@ -97,6 +97,24 @@ impl MeterBook {
         }
     }
 
+    /// Sets a head aside.
+    pub(super) fn park(&mut self, lane: LaneSlot) {
+        self.parked.get_or_insert_default().insert(lane);
+    }
+
+    /// Takes a head from among those set aside.
+    pub(super) fn unpark(&mut self, lane: LaneSlot) {
+        if let Some(parked) = &mut self.parked {
+            parked.remove(&lane);
+            self.parked.take_if(|parked| parked.is_empty());
+        }
+    }
+
+    /// Who is set aside.
+    pub(super) fn parked(&self) -> impl Iterator<Item = LaneSlot> {
+        self.parked.iter().flat_map(|parked| parked.iter().copied())
+    }
+
     /// How many stand here.
     pub(super) fn standing(&self) -> u64 {
         self.crowds.iter().map(|crowd| crowd.standing.len() as u64).sum()
@@ -105,7 +123,7 @@ impl MeterBook {
     /// Whether nobody has anything to do with it.
     pub(super) fn is_left(&self) -> bool {
         let is_empty = self.crowds.iter().all(|crowd| crowd.standing.is_empty());
-        self.owed == 0 && is_empty && self.parked.is_empty() && self.senior.is_none()
+        self.owed == 0 && is_empty && self.parked.is_none() && self.senior.is_none()
     }
 }
 
@@ -195,8 +213,8 @@ impl Meters {
             meter: None,
             vtime: 0,
             farthest: 0,
-            crowds: Vec::new(),
-            parked: BTreeSet::new(),
+            crowds: SmallVec::new(),
+            parked: None,
             senior: None,
         }));
         self.by_partition.insert_unique(hash, made, |slot| {
@@ -231,7 +249,7 @@ impl Meters {
         let book = &self[meter];
         let last = self.limits[index(book.limit)].last.as_ref();
         let is_fresh = match (&book.meter, last) {
-            (Some(meter), Some(last)) => meter.is_fresh(last, now),
+            (Some(meter), Some(last)) => meter.is_forgettable(last, now),
             _ => true,
         };
         is_fresh && book.is_left()

@@ -1,21 +1,21 @@
 //! A sorted set that is small by the million: a list while it has few, a tree from then on.
 
+use smallvec::SmallVec;
 use std::collections::BTreeSet;
 
 /// From how many on a tree is kept.
 const MANY: usize = 16;
 
-/// In order, each once. A tree for each lane and each meter would cost more than all else that is
-/// known of them.
+/// In order, each once. A tree for each meter would cost more than all else that is known of it.
 #[derive(Debug)]
 pub(super) enum Sorted<T> {
-    Few(Vec<T>),
+    Few(SmallVec<[T; 1]>),
     Many(BTreeSet<T>),
 }
 
 impl<T> Default for Sorted<T> {
     fn default() -> Self {
-        Self::Few(Vec::new())
+        Self::Few(SmallVec::new())
     }
 }
 
@@ -27,9 +27,6 @@ impl<T: Ord + Copy> Sorted<T> {
             }
             Self::Few(items) if items.len() < MANY => {
                 if let Err(place) = items.binary_search(&item) {
-                    if items.is_empty() {
-                        items.reserve_exact(1);
-                    }
                     items.insert(place, item);
                 }
             }
