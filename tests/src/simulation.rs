@@ -1,10 +1,17 @@
 //! Random worlds in simulated time, each from its seed, judged by what is promised.
 //!
+//! In each, calls are sent, started, settled, taken back, replaced and explained, records are written
+//! and joins counted, workers die and answers are lost, limits and queues change, clocks are set, and
+//! the process restarts. One world in five hundred has two thousand lanes.
+//!
 //! `TOLLGATE_SIMULATION_SEEDS=100000 cargo test -p tollgate-tests simulation` runs so many worlds,
 //! `=N..M` those from N to before M.
 
+mod acts;
 mod catalog;
+mod explained;
 mod fairness;
+mod limits;
 mod oracle;
 mod random;
 mod record;

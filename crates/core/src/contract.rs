@@ -22,7 +22,7 @@ use crate::lanes::{
 };
 use crate::limit::Definition;
 use crate::meter::{Meter, Standing};
-use crate::name::{Key, LimitName, Partition, QueueName};
+use crate::name::{Key, LaneName, LimitName, Partition, QueueName};
 use crate::time::{Now, Span, Timestamp};
 use std::future::Future;
 
@@ -131,6 +131,15 @@ pub trait Lanes: Meters {
 
     /// Lets a queue, a lane or a limit go on; a lane that a dead call holds, too.
     fn resume(&self, scope: Scope) -> impl Future<Output = Answer<()>> + Send;
+
+    /// Serves a lane so many times as much as others at meters where both wait, from 1 to
+    /// [`LANE_WEIGHT_MAX`](crate::lanes::queue::LANE_WEIGHT_MAX).
+    fn weigh(
+        &self,
+        queue: QueueName,
+        lane: LaneName,
+        weight: u32,
+    ) -> impl Future<Output = Answer<()>> + Send;
 
     /// Lets everything happen that is due. Every other command does that first.
     fn advance(&self) -> impl Future<Output = Answer<()>> + Send;

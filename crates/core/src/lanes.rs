@@ -20,5 +20,5 @@ pub use call::{Attempts, CallId, End, Lease, NewCall, Started};
 pub use claim::{Claim, Scope};
 pub use effect::Effect;
 pub use explain::{Explanation, Reason};
-pub use queue::{Backoff, OnDead, Order, QueueError, QueueSpec};
+pub use queue::{Backoff, OnDead, Order, QueueError, QueueSpec, QueueToll};
 pub use scheduler::Scheduler;

@@ -25,7 +25,7 @@ pub const CLOSED_MAX: Span = Span::from_days(1);
 pub struct Meter {
     ledgers: SmallVec<[Ledger; 1]>,
     closed: Option<Closed>,
-    /// Payments so far: a receipt remembers its place among them.
+    /// The latest payment: a receipt remembers its place among them.
     sequence: u64,
     /// A receipt from before belongs to a meter that was as good as new since.
     born: Timestamp,
@@ -110,7 +110,7 @@ pub struct Payment {
 /// How a call takes slots: under which name, and until when at the latest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Holding {
-    /// A name that was not used before.
+    /// A name higher than any that was used before.
     pub id: HoldId,
     /// `Timestamp::MAX`: until it is let go.
     pub expires: Timestamp,
@@ -202,7 +202,10 @@ impl Meter {
         holding: Option<Holding>,
     ) -> Payment {
         let starts = now.moved_to(start.max(now.at));
-        self.sequence += 1;
+        // Holds are named in ascending order, across all meters: so a payment's place says the same
+        // whether or not the meter was forgotten before.
+        let sequence = holding.map_or(self.sequence + 1, |holding| holding.id.0);
+        self.sequence = self.sequence.max(sequence);
         self.paid = self.paid.max(now.at);
         let mut promised = 0;
         for (index, (rule, ledger)) in pairs_mut(&mut self.ledgers, definition).enumerate() {
@@ -214,7 +217,7 @@ impl Meter {
             }
         }
         let hold = holding.filter(|_| definition.has_slots()).map(|holding| holding.id);
-        Payment { weight, paid_at: now.at, starts, hold, sequence: self.sequence, promised }
+        Payment { weight, paid_at: now.at, starts, hold, sequence, promised }
     }
 
     /// Lets nothing pass before `until`, at most a day from now. A meter already closed for longer

@@ -71,6 +71,16 @@ impl Place {
     }
 }
 
+/// Tags count in parts of a unit, so that lanes of different weights can be told apart.
+const TAG_PARTS: u128 = 1024;
+
+/// How far a lane of this weight has been served once a call of `units` that began at `tag` has
+/// started.
+pub fn finish(tag: u64, units: u64, lane_weight: u32) -> u64 {
+    let served = (u128::from(units) * TAG_PARTS).div_ceil(u128::from(lane_weight.max(1)));
+    tag.saturating_add(u64::try_from(served).unwrap_or(u64::MAX))
+}
+
 /// Who else is at a meter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Company {

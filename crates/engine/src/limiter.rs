@@ -128,7 +128,7 @@ impl Inner {
             turns: Turns::default(),
             settled: Settled::new(settings.receipts_max),
             arrivals: AtomicU64::new(0),
-            holds: AtomicU64::new(0),
+            holds: AtomicU64::new(1),
             settings,
         }
     }

@@ -1,7 +1,7 @@
 //! The record: what was asked of the scheduler, and what it answered.
 
 use tollgate_core::lanes::{
-    ActError, CallId, End, Lease, NewCall, QueueSpec, Scope, Settle, Started,
+    Act, ActError, Acted, CallId, End, Lease, QueueError, QueueSpec, Scope, Started,
 };
 use tollgate_core::{Definition, LimitName, Now, Partition, QueueName, Span};
 
@@ -16,13 +16,17 @@ pub(super) struct Entry {
 
 #[derive(Debug, Clone)]
 pub(super) enum Event {
-    Queue(QueueName, QueueSpec),
+    Queue(QueueName, QueueSpec, Result<(), QueueError>),
     Limit(LimitName, Option<Definition>),
-    Enqueue(Vec<NewCall>, Result<Vec<CallId>, ActError>),
-    Claim { queue: QueueName, most: usize, expected: Expected, started: Vec<Started> },
+    Act(Act, Result<Acted, ActError>),
+    Claim {
+        queue: QueueName,
+        most: usize,
+        lease: Option<Span>,
+        expected: Expected,
+        started: Vec<Started>,
+    },
     Renew(Lease, Span, bool),
-    Settle(Settle, Result<(), ActError>),
-    Cancel(CallId, bool),
     Pause(Scope),
     Resume(Scope),
     Reopen(LimitName, Option<Partition>),
@@ -35,6 +39,8 @@ pub(super) enum Expected {
     Anything,
     /// A claim at the same instant got fewer than it asked for, or nothing was due since.
     Nothing,
+    /// This call, and whoever else: it is alone, and now is the instant it was told.
+    Start(CallId),
 }
 
 impl Entry {

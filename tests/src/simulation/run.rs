@@ -1,12 +1,12 @@
 //! One world that runs: a scheduler, its clocks, and what is durable of all that happened.
 
-use super::catalog::{BEGINNING, Catalog};
+use super::catalog::{Catalog, Size, beginning};
 use super::oracle::Oracle;
 use super::random::Random;
 use super::record::{Entry, Event, Expected};
-use super::workers::{Errand, Workers};
+use super::workers::{Errand, Work, Workers};
 use tollgate_core::lanes::{
-    Act, CallId, Claim, Effect, Lease, NewCall, Scheduler, Scope, Settle, Started,
+    Act, ActError, Claim, Effect, Lease, QueueSpec, Scheduler, Scope, Started,
 };
 use tollgate_core::{Definition, LimitName, Now, Partition, QueueName, Span, Timestamp};
 
@@ -15,13 +15,20 @@ pub(super) type Checked<T = ()> = Result<T, String>;
 
 /// Most claims at one instant until nothing more starts: every world is far smaller.
 const ROUNDS_MAX: usize = 200;
+/// More than ever start at once.
+pub(super) const HANDS: usize = 10_000;
+/// One world in so many is crowded.
+const CROWD_EVERY: u64 = 500;
 
 /// A world and its past.
 pub(super) struct Run {
     pub(super) random: Random,
     pub(super) catalog: Catalog,
+    pub(super) size: Size,
     pub(super) scheduler: Scheduler,
     pub(super) now: Now,
+    /// The wall clock once stood so far.
+    pub(super) latest_wall: Timestamp,
     pub(super) workers: Workers,
     pub(super) oracle: Oracle,
     /// Everything that was done and answered, as far as it was not lost.
@@ -42,28 +49,49 @@ pub(super) struct Asking {
 impl Run {
     pub(super) fn new(seed: u64) -> Checked<Self> {
         let mut random = Random::new(seed);
-        let catalog = Catalog::new(&mut random);
+        let size = size(seed);
+        let catalog = Catalog::new(&mut random, size);
+        let now = Now::both(beginning(&mut random));
         let mut run = Self {
             random,
             catalog,
+            size,
             scheduler: Scheduler::new(),
-            now: Now::both(BEGINNING),
+            now,
+            latest_wall: now.wall,
             workers: Workers::default(),
             oracle: Oracle::default(),
             entries: vec![],
             effects: vec![],
             durable: (0, 0),
         };
-        for (name, spec) in run.catalog.queues.clone() {
-            run.scheduler.define_queue(&name, spec.clone(), run.now).unwrap();
-            run.note(Event::Queue(name, spec))?;
+        for name in run.catalog.queues.clone() {
+            let spec = run.catalog.spec(&mut run.random);
+            run.define_queue(name, spec)?;
         }
         for (name, kind) in run.catalog.limits.clone() {
             let definition = kind.definition(&mut run.random);
             run.define(&name, Some(definition))?;
         }
+        if size != Size::Small {
+            run.fill()?;
+        }
         run.sync();
         Ok(run)
+    }
+
+    /// A call in every lane.
+    fn fill(&mut self) -> Checked {
+        let lanes = 0..self.catalog.lanes.len();
+        let enqueue = lanes.map(|lane| self.catalog.call_of(lane, &mut self.random, self.now));
+        let mut enqueue: Vec<_> = enqueue.collect();
+        for call in &mut enqueue {
+            (call.dedupe, call.expires) = (None, None);
+            call.tolls.truncate(1);
+            call.tolls.iter_mut().for_each(|toll| toll.weight = 1);
+        }
+        let refused = self.act(Act { enqueue, ..Act::default() })?;
+        refused.map_or(Ok(()), |error| Err(error.to_string()))
     }
 
     /// Writes down what was just done, and has it judged.
@@ -83,10 +111,18 @@ impl Run {
         self.note(Event::Limit(limit.clone(), to))
     }
 
-    pub(super) fn enqueue(&mut self, calls: Vec<NewCall>) -> Checked {
-        let act = Act { enqueue: calls.clone(), ..Act::default() };
-        let answer = self.scheduler.act(act, self.now).map(|acted| acted.enqueued);
-        self.note(Event::Enqueue(calls, answer))
+    pub(super) fn define_queue(&mut self, name: QueueName, spec: QueueSpec) -> Checked {
+        let answer = self.scheduler.define_queue(&name, spec.clone(), self.now);
+        self.note(Event::Queue(name, spec, answer))
+    }
+
+    /// One act; says why it was refused.
+    pub(super) fn act(&mut self, act: Act) -> Checked<Option<ActError>> {
+        let answer = self.scheduler.act(act.clone(), self.now);
+        let refusal = answer.as_ref().err().cloned();
+        self.note(Event::Act(act, answer))?;
+        self.compare_records()?;
+        Ok(refusal)
     }
 
     pub(super) fn claim(&mut self, asking: &Asking, expected: Expected) -> Checked<usize> {
@@ -95,7 +131,8 @@ impl Run {
         let claim = Claim { queue: queue.clone(), most: *most, lease: *lease, asks };
         let started = self.scheduler.claim(&claim, self.now);
         let count = started.len();
-        self.note(Event::Claim { queue, most: *most, expected, started })?;
+        let (most, lease) = (*most, *lease);
+        self.note(Event::Claim { queue, most, lease, expected, started })?;
         Ok(count)
     }
 
@@ -126,8 +163,8 @@ impl Run {
     }
 
     pub(super) fn everyone(&self, asks_for: Span) -> Vec<Asking> {
-        let queues = self.catalog.queues.iter().map(|(queue, _)| queue.clone());
-        queues.map(|queue| Asking { queue, most: 1_000, lease: None, asks_for }).collect()
+        let queues = self.catalog.queues.iter().cloned();
+        queues.map(|queue| Asking { queue, most: HANDS, lease: None, asks_for }).collect()
     }
 
     /// Nothing starts at this instant: nothing was due since all were asked.
@@ -138,22 +175,10 @@ impl Run {
         Ok(())
     }
 
-    pub(super) fn settle(&mut self, settle: Settle) -> Checked {
-        let act = Act { settle: vec![settle.clone()], ..Act::default() };
-        let answer = self.scheduler.act(act, self.now).map(|_| ());
-        self.note(Event::Settle(settle, answer))
-    }
-
     pub(super) fn renew(&mut self, lease: Lease, span: Span) -> Checked<bool> {
         let is_held = self.scheduler.renew(&[lease], span, self.now)[0];
         self.note(Event::Renew(lease, span, is_held))?;
         Ok(is_held)
-    }
-
-    pub(super) fn cancel(&mut self, id: CallId) -> Checked {
-        let act = Act { cancel: vec![id], ..Act::default() };
-        let was_there = self.scheduler.act(act, self.now).unwrap().cancelled[0];
-        self.note(Event::Cancel(id, was_there))
     }
 
     pub(super) fn pause(&mut self, scope: Scope) -> Checked {
@@ -188,10 +213,12 @@ impl Run {
             .flatten()
             .collect();
         self.durable = (self.entries.len(), self.effects.len());
-        self.workers.answered();
+        self.workers.answered(&mut self.random, self.now.at);
         for started in started {
-            let limits = self.oracle.limits_paid(started.lease.call);
-            self.workers.begin(&mut self.random, &started, &limits, self.now.at);
+            let follows = !self.workers.are_diligent() && self.random.one_in(3);
+            let parts = if follows { self.parts() } else { Act::default() };
+            let paid = self.oracle.limits_paid(started.lease.call);
+            self.workers.begin(&mut self.random, Work { started, paid, parts }, self.now.at);
         }
     }
 
@@ -217,6 +244,17 @@ impl Run {
                 return Err(format!("nothing accepted is lost: call {} {state}", id.0));
             }
         }
+        self.compare_records()
+    }
+
+    /// What was written is kept, to the byte.
+    fn compare_records(&self) -> Checked {
+        for key in &self.catalog.keys {
+            let (found, due) = (self.scheduler.record(key), self.oracle.record(key));
+            if found != due {
+                return Err(format!("what was written is kept: {found:?} instead of {due:?}"));
+            }
+        }
         Ok(())
     }
 
@@ -233,18 +271,30 @@ impl Run {
 
     /// Workers do what they were going to do by now.
     pub(super) fn work(&mut self) -> Checked {
-        while let Some(errand) = self.workers.due(self.now.at) {
+        while let Some(mut errand) = self.workers.due(self.now.at) {
             match errand.clone() {
-                Errand::Settle(settle) => self.settle(settle)?,
+                Errand::Act(act) => {
+                    let act = self.together(act);
+                    self.work_off(&act)?;
+                    errand = Errand::Act(act);
+                }
                 Errand::Renew { lease, span, then } => {
                     if self.renew(lease, span)? {
-                        self.workers
-                            .later(self.now.at.plus(Span::from_nanos(span.as_nanos() / 2)), *then);
+                        let half = Span::from_nanos(span.as_nanos() / 2);
+                        self.workers.later(self.now.at.plus(half), *then);
                     }
                 }
             }
             self.workers.unanswered(errand);
         }
         Ok(())
+    }
+}
+
+fn size(seed: u64) -> Size {
+    match (seed % CROWD_EVERY, seed / CROWD_EVERY % 2) {
+        (0, 0) => Size::CrowdAtOneMeter,
+        (0, _) => Size::CrowdOfMeters,
+        _ => Size::Small,
     }
 }

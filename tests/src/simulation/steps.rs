@@ -1,8 +1,9 @@
 //! What happens in a world, step by step, and how it is brought to its end.
 
+use super::catalog::Size;
 use super::record::Expected;
 use super::run::{Asking, Checked, Run};
-use tollgate_core::lanes::{CallId, Scope};
+use tollgate_core::lanes::{Order, QueueSpec, Scope};
 use tollgate_core::{Now, Span};
 
 /// Most rounds of the end: worlds of this size need some hundred.
@@ -18,7 +19,7 @@ impl Run {
     }
 
     fn step(&mut self) -> Checked {
-        match self.random.index(40) {
+        match self.random.index(48) {
             0..=8 => self.produce()?,
             9..=18 => {
                 let asking = self.asking();
@@ -36,6 +37,10 @@ impl Run {
                 let (limit, _) = self.random.pick(&self.catalog.limits).clone();
                 self.reopen(limit, None)?;
             }
+            39 | 40 => self.change_queue()?,
+            41 | 42 => self.change_together()?,
+            43 | 44 => self.explain_and_claim()?,
+            45 | 46 => self.wait_out()?,
             _ => self.advance()?,
         }
         // Several commands become durable together.
@@ -43,13 +48,6 @@ impl Run {
             self.sync();
         }
         Ok(())
-    }
-
-    fn produce(&mut self) -> Checked {
-        let count = [1, 1, 2, 3, 6, 10][self.random.index(6)];
-        let calls = (0..count).map(|_| self.catalog.call(&mut self.random, self.now));
-        let calls = calls.collect();
-        self.enqueue(calls)
     }
 
     fn asking(&mut self) -> Asking {
@@ -88,13 +86,16 @@ impl Run {
         Ok(())
     }
 
-    /// The wall clock is set, forwards or backwards.
+    /// The wall clock is set, forwards or backwards, by seconds or by days.
     fn jump(&mut self) {
-        let span = Span::from_millis(self.random.between(0, 20_000));
+        let is_far = self.catalog.has_days && self.random.one_in(2);
+        let most = if is_far { 180_000_000 } else { 20_000 };
+        let span = Span::from_millis(self.random.between(0, most));
         let wall = match self.random.one_in(2) {
             true => self.now.wall.plus(span),
             false => self.now.wall.minus(span),
         };
+        self.latest_wall = self.latest_wall.max(self.now.wall);
         self.now = Now { wall, ..self.now };
     }
 
@@ -103,6 +104,21 @@ impl Run {
         let definition = kind.definition(&mut self.random);
         let is_removed = self.random.one_in(3);
         self.define(&limit, (!is_removed).then_some(definition))
+    }
+
+    /// A queue becomes another, in one respect or in all, or is to become what none can be.
+    fn change_queue(&mut self) -> Checked {
+        let queue = self.catalog.queue(&mut self.random);
+        let mut spec = self.catalog.spec(&mut self.random);
+        if self.random.one_in(10) {
+            spec = match self.random.index(4) {
+                0 => QueueSpec { order: Order::Parallel(0), ..spec },
+                1 => QueueSpec { lease: Span::from_days(2), ..spec },
+                2 => QueueSpec { failures_max: 0, ..spec },
+                _ => QueueSpec { depth_max: 0, ..spec },
+            };
+        }
+        self.define_queue(queue, spec)
     }
 
     fn scope(&mut self) -> Scope {
@@ -128,27 +144,24 @@ impl Run {
         Ok(())
     }
 
-    fn take_back(&mut self) -> Checked {
-        let known = self.oracle.calls().count() as u64;
-        let id = CallId(self.random.between(0, known));
-        self.cancel(id)
-    }
-
     /// Everything is resumed, all limits let every call pass, and workers are done at once: every
     /// call ends.
     fn end(&mut self) -> Checked {
         self.sync();
         self.restart()?;
+        // The wall clock is right again: no window is left behind that it must reach first.
+        self.now.wall = self.now.wall.max(self.latest_wall);
+        let calls = if self.size == Size::Small { 1 } else { 1_000 };
         for (limit, kind) in self.catalog.limits.clone() {
-            self.define(&limit, Some(kind.large()))?;
+            self.define(&limit, Some(kind.large(calls)))?;
             self.resume(Scope::Limit(limit))?;
         }
-        for (queue, _) in self.catalog.queues.clone() {
+        for queue in self.catalog.queues.clone() {
             self.resume(Scope::Queue(queue))?;
         }
         self.workers.become_diligent();
         for _ in 0..ENDING_ROUNDS_MAX {
-            if self.oracle.calls().all(|(_, is_over)| is_over) {
+            if self.oracle.is_over() {
                 return self.compare();
             }
             self.ending_round()?;
@@ -157,13 +170,18 @@ impl Run {
     }
 
     fn ending_round(&mut self) -> Checked {
-        // A call that crashed too often may hold its lane at any time.
+        // A call that crashed too often may hold its lane at any time, and a worker that was slow may
+        // say only now that the upstream asked for a pause.
         for (queue, lane) in self.oracle.held_lanes() {
             self.resume(Scope::Lane(queue, lane))?;
         }
+        for (limit, partition) in self.oracle.closed_meters(self.now) {
+            self.reopen(limit, partition)?;
+        }
         let mut count = 0;
         for asking in self.everyone(Span::from_secs(1)) {
-            count += self.claim(&Asking { most: 7, ..asking }, Expected::Anything)?;
+            let most = if self.size == Size::Small { 7 } else { 400 };
+            count += self.claim(&Asking { most, ..asking }, Expected::Anything)?;
         }
         self.sync();
         let before = self.entries.len();
@@ -174,7 +192,7 @@ impl Run {
         }
         match self.next_event() {
             Some(next) => self.move_to(next),
-            None if self.oracle.calls().all(|(_, is_over)| is_over) => {}
+            None if self.oracle.is_over() => {}
             None if !self.oracle.held_lanes().is_empty() => {}
             None => {
                 let call = self.oracle.first_waiting();

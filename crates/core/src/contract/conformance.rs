@@ -27,7 +27,7 @@ pub mod turns;
 use super::{Ask, AskError, Cost, Lanes, MeterState, Meters, Paid, Receipt, ReceiptError, Refusal};
 use crate::lanes::{
     Act, ActError, Acted, CallId, Claim, End, Explanation, Lease, NewCall, Order, QueueError,
-    QueueSpec, Reason, Record, Scope, Settle, Settlement, Started,
+    QueueSpec, QueueToll, Reason, Record, Scope, Settle, Settlement, Started,
 };
 use crate::limit::{Definition, Limit};
 use crate::meter::Cause;
@@ -79,6 +79,11 @@ impl<S: Stage> World<S> {
 
     fn wait_for(&mut self, span: Span) {
         self.now = self.now.moved_to(self.now.at.plus(span));
+        self.stage.set_now(self.now);
+    }
+
+    fn set_wall(&mut self, wall: Timestamp) {
+        self.now.wall = wall;
         self.stage.set_now(self.now);
     }
 

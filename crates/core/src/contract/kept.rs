@@ -10,7 +10,7 @@ use crate::lanes::{
     Record, Scheduler, Scope, Started,
 };
 use crate::limit::Definition;
-use crate::name::{Key, LimitName, Partition, QueueName};
+use crate::name::{Key, LaneName, LimitName, Partition, QueueName};
 use crate::time::{Now, Span, Timestamp};
 use std::collections::{BTreeMap, BTreeSet};
 use std::future::poll_fn;
@@ -68,6 +68,7 @@ machine! {
     renew(leases: &[Lease], lease: Span, now: Now) -> Vec<bool>;
     pause(scope: &Scope, now: Now);
     resume(scope: &Scope, now: Now);
+    weigh(queue: &QueueName, lane: &LaneName, weight: u32, now: Now);
     advance(now: Now);
     next_due(now: Now) -> Option<Timestamp>;
     take_woken() -> Vec<QueueName>;
@@ -197,6 +198,10 @@ impl<M: Machine> Lanes for Kept<M> {
 
     async fn resume(&self, scope: Scope) -> Answer<()> {
         self.tell(|machine, now| machine.resume(&scope, now))
+    }
+
+    async fn weigh(&self, queue: QueueName, lane: LaneName, weight: u32) -> Answer<()> {
+        self.tell(|machine, now| machine.weigh(&queue, &lane, weight, now))
     }
 
     async fn advance(&self) -> Answer<()> {

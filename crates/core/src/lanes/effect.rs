@@ -7,7 +7,7 @@ use super::claim::Scope;
 use super::queue::QueueSpec;
 use crate::contract::{MeterName, Receipt};
 use crate::limit::Definition;
-use crate::name::{Key, LimitName, Partition, QueueName};
+use crate::name::{Key, LaneName, LimitName, Partition, QueueName};
 use crate::time::{Now, Timestamp};
 
 /// One fact.
@@ -29,6 +29,15 @@ pub enum Effect {
         name: QueueName,
         /// How it is now.
         spec: QueueSpec,
+    },
+    /// A lane is served so many times as much as others.
+    LaneWeighed {
+        /// Of which queue.
+        queue: QueueName,
+        /// Which lane.
+        lane: LaneName,
+        /// From 1 on.
+        weight: u32,
     },
     /// Something is held back.
     Paused(Scope),

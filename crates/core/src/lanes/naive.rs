@@ -17,7 +17,7 @@ mod ways;
 use super::act::{Act, ActError, Acted, Record};
 use super::call::{Attempts, CallId, End, Lease, NewCall};
 use super::claim::Scope;
-use super::queue::{LEASE_MAX, QueueError, QueueSpec};
+use super::queue::{LANE_WEIGHT_MAX, LEASE_MAX, QueueError, QueueSpec};
 use crate::limit::Definition;
 use crate::meter::{Meter, Payment};
 use crate::name::{Key, LaneName, LimitName, Partition, QueueName};
@@ -80,6 +80,8 @@ struct Queue {
 struct Lane {
     is_paused: bool,
     is_held: bool,
+    /// How many times as much it is served as others; 0 is 1.
+    weight: u32,
 }
 
 #[derive(Debug, Clone)]
@@ -215,6 +217,15 @@ impl Naive {
             self.limit_changed(limit, true);
         }
         self.refresh_heads();
+    }
+
+    /// Serves a lane so many times as much as others.
+    pub fn weigh(&mut self, queue: &QueueName, lane: &LaneName, weight: u32, now: Now) {
+        self.advance(now);
+        if self.queues.contains_key(queue) {
+            let lane = self.lanes.entry((queue.clone(), lane.clone())).or_default();
+            lane.weight = weight.clamp(1, LANE_WEIGHT_MAX);
+        }
     }
 
     /// Ends the closure of a meter.

@@ -1,9 +1,16 @@
 //! A queue: a named set of lanes with shared defaults.
 
+use super::call::NewCall;
+use crate::name::LimitName;
 use crate::time::Span;
+use crate::toll::{TOLLS_MAX, Toll};
+use crate::turn::Priority;
+use std::borrow::Cow;
 
 /// Most calls of one lane that may be in flight.
 pub const PARALLEL_MAX: u32 = 1_000_000;
+/// Largest weight of a lane: it is served so many times as much as one of weight 1.
+pub const LANE_WEIGHT_MAX: u32 = 100;
 /// Longest lease: a dead worker's calls return within a day.
 pub const LEASE_MAX: Span = Span::from_days(1);
 
@@ -28,6 +35,21 @@ pub struct QueueSpec {
     pub depth_max: u64,
     /// How long a dedupe key is remembered.
     pub dedupe: Span,
+    /// What its calls owe besides their own tolls, from when they are enqueued.
+    pub tolls: Vec<QueueToll>,
+}
+
+/// What the calls of a queue owe at a limit. With [`like`](Self::like) it is a share: a smaller limit
+/// that the calls of this queue pay at, too, so that the rest of the larger one is free for others.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct QueueToll {
+    /// Which limit.
+    pub limit: LimitName,
+    /// Only calls that owe at this limit owe here, for the same partition and as much; `None`: all
+    /// calls owe one unit at the global meter.
+    pub like: Option<LimitName>,
+    /// Only calls of this priority owe here.
+    pub priority: Option<Priority>,
 }
 
 /// How many calls of a lane are in flight, and what a call in backoff does to those behind it.
@@ -80,6 +102,7 @@ impl Default for QueueSpec {
             on_dead: OnDead::Skip,
             depth_max: 1_000_000,
             dedupe: Span::from_minutes(10),
+            tolls: Vec::new(),
         }
     }
 }
@@ -106,6 +129,12 @@ pub enum QueueError {
     /// Nothing could ever be enqueued.
     #[error("a queue needs a depth of at least 1")]
     NoDepth,
+    /// More tolls than a call may owe.
+    #[error("a queue may ask for {TOLLS_MAX} tolls of its calls, and this one asks for {given}")]
+    TooManyTolls {
+        /// How many.
+        given: usize,
+    },
 }
 
 impl QueueSpec {
@@ -126,7 +155,36 @@ impl QueueSpec {
         if self.depth_max == 0 {
             return Err(QueueError::NoDepth);
         }
+        if self.tolls.len() > TOLLS_MAX {
+            return Err(QueueError::TooManyTolls { given: self.tolls.len() });
+        }
         Ok(())
+    }
+
+    /// All that a call owes here: its own tolls, and those that the queue asks for.
+    pub fn tolls_of<'a>(&self, call: &'a NewCall) -> Cow<'a, [Toll]> {
+        let mut tolls = Cow::Borrowed(&call.tolls[..]);
+        let declared = self.tolls.iter();
+        for toll in declared.filter(|toll| toll.priority.is_none_or(|it| it == call.priority)) {
+            match &toll.like {
+                None => tolls.to_mut().push(Toll {
+                    limit: toll.limit.clone(),
+                    partition: None,
+                    weight: 1,
+                    hears_feedback: false,
+                }),
+                Some(like) => {
+                    let alike = call.tolls.iter().filter(|own| own.limit == *like);
+                    let owed = alike.map(|own| Toll {
+                        limit: toll.limit.clone(),
+                        hears_feedback: false,
+                        ..own.clone()
+                    });
+                    tolls.to_mut().extend(owed);
+                }
+            }
+        }
+        tolls
     }
 
     /// Most calls of one lane in flight.

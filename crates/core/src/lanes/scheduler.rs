@@ -24,9 +24,9 @@ use super::act::Record;
 use super::call::{CallId, Lease};
 use super::claim::Scope;
 use super::effect::Effect;
-use super::queue::{LEASE_MAX, QueueError, QueueSpec};
+use super::queue::{LANE_WEIGHT_MAX, LEASE_MAX, QueueError, QueueSpec};
 use crate::limit::Definition;
-use crate::name::{Key, LimitName, Partition, QueueName};
+use crate::name::{Key, LaneName, LimitName, Partition, QueueName};
 use crate::time::{Now, Span, Timestamp};
 use advance::Timers;
 use calls::{CallSlot, Calls, LaneSlot, MeterSlot};
@@ -156,6 +156,15 @@ impl Scheduler {
     pub fn resume(&mut self, scope: &Scope, now: Now) {
         self.advance(now);
         self.emit(Effect::Resumed(scope.clone()));
+        self.rehead();
+    }
+
+    /// Serves a lane so many times as much as others, from 1 to [`LANE_WEIGHT_MAX`].
+    pub fn weigh(&mut self, queue: &QueueName, lane: &LaneName, weight: u32, now: Now) {
+        self.advance(now);
+        let weight = weight.clamp(1, LANE_WEIGHT_MAX);
+        let (queue, lane) = (queue.clone(), lane.clone());
+        self.emit(Effect::LaneWeighed { queue, lane, weight });
         self.rehead();
     }
 

@@ -91,16 +91,10 @@ impl WindowRule {
         *state = Window { spent: window.spent.saturating_add(weight), ..window };
     }
 
-    /// Units missing from full: what was spent in this window, and all that was promised after it.
+    /// Units missing from full: what was spent in this window, also if the wall clock was set back
+    /// since and it has yet to begin.
     pub fn missing(&self, state: &Window, now: Now) -> u64 {
-        let window = self.current(*state, now);
-        let ahead = self.start(window).since(self.clock(now));
-        if ahead.is_zero() {
-            return window.spent;
-        }
-        // The window was promised ahead of its time: this one and all between count as spent.
-        let windows = ahead.as_nanos().div_ceil(self.length.as_nanos());
-        windows.saturating_mul(self.limit).saturating_add(window.spent)
+        self.current(*state, now).spent
     }
 
     /// When the window and the debt it leaves have passed.

@@ -1,134 +1,113 @@
-//! What is accepted and what is refused: ids, duplicates, replacements, full queues.
+//! Acts: done whole, or refused whole for a reason that is true.
 
 use super::Oracle;
-use super::calls::{Call, Line};
+use super::calls::Line;
 use crate::simulation::run::Checked;
-use tollgate_core::lanes::{ActError, Attempts, CallId, End, NewCall, QueueSpec};
-use tollgate_core::{Key, Now, QueueName, Timestamp};
+use tollgate_core::lanes::{Act, ActError, Acted, Settle};
+use tollgate_core::{LimitName, Now};
 
 impl Oracle {
-    pub(super) fn spec_of(&self, id: usize) -> &QueueSpec {
-        &self.queues[&self.lanes[self.calls[id].lane].queue].spec
-    }
-
-    /// Calls of a queue that have not ended.
-    fn depth(&self, call: &NewCall) -> usize {
-        self.open.iter().filter(|id| self.calls[**id].new.queue == call.queue).count()
-    }
-
-    pub(super) fn accepted(&mut self, calls: &[NewCall], ids: &[CallId], now: Now) -> Checked {
-        if calls.len() != ids.len() {
-            return Err(format!("{} calls and {} ids", calls.len(), ids.len()));
+    /// Whatever is refused changes nothing: that shows in all that follows.
+    pub(super) fn acted(
+        &mut self,
+        act: &Act,
+        answer: &Result<Acted, ActError>,
+        now: Now,
+    ) -> Checked {
+        match answer {
+            Ok(acted) => self.done(act, acted, now),
+            Err(error) if self.is_right(act, error) => Ok(()),
+            Err(error) => Err(format!("an act is refused without a reason: {error}")),
         }
-        for (call, id) in calls.iter().zip(ids) {
-            if let Some(fault) = self.fault(call) {
-                return Err(format!("call {} was accepted although {fault}", id.0));
+    }
+
+    fn done(&mut self, act: &Act, acted: &Acted, now: Now) -> Checked {
+        let Acted { enqueued, cancelled, written, counted } = acted;
+        let answered = [enqueued.len(), cancelled.len(), written.len(), counted.len()];
+        let Act { enqueue, cancel, write, count_down, .. } = act;
+        let asked = [enqueue.len(), cancel.len(), write.len(), count_down.len()];
+        if answered != asked {
+            return Err(format!("an act of {asked:?} parts is answered with {answered:?}"));
+        }
+        let depths = self.depths();
+        for settle in &act.settle {
+            self.settled(settle, now)?;
+        }
+        for (id, was_there) in cancel.iter().zip(cancelled) {
+            self.cancelled(*id, *was_there)?;
+        }
+        for (write, revision) in write.iter().zip(written) {
+            self.records.written(write, *revision)?;
+        }
+        for (call, id) in enqueue.iter().zip(enqueued) {
+            self.accepted(call, *id, now)?;
+        }
+        for (count, (left, call)) in count_down.iter().zip(counted) {
+            if let Some(fault) = self.fault(&count.then) {
+                return Err(format!("a join counts although {fault}"));
             }
-            self.accept(call, *id, now)?;
-        }
-        for call in calls {
-            let most = self.queues[&call.queue].spec.depth_max;
-            let depth = self.depth(call);
-            if depth as u64 > most {
-                return Err(format!("a queue of {most} took calls until it held {depth}"));
+            let due = self.records.count(count);
+            if (*left, call.is_some()) != (due, due == 0) {
+                return Err(format!("a join ends once: {left} left instead of {due}, {call:?}"));
+            }
+            if let Some(id) = call {
+                self.accepted(&count.then, *id, now)?;
             }
         }
-        Ok(())
+        self.deepened(&depths)
     }
 
-    fn accept(&mut self, new: &NewCall, id: CallId, now: Now) -> Checked {
-        let key = new.dedupe.clone().map(|key| (new.queue.clone(), key));
-        let first = key.as_ref().and_then(|key| self.dedupes.get(key)).map(|(first, _)| *first);
-        let next = CallId(self.calls.len() as u64);
-        let due = first.unwrap_or(next);
-        if due != id {
-            return Err(format!("a duplicate is the first call: {} instead of {}", id.0, due.0));
-        }
-        if first.is_some() {
-            return Ok(());
-        }
-        if let Some(key) = key {
-            self.remember(key, id, now);
-        }
-        let lane = self.lane(&new.queue, &new.lane);
-        self.supersede(new, lane);
-        let lines = self.lines(new);
-        self.open.push(self.calls.len());
-        self.calls.push(Call {
-            id,
-            new: new.clone(),
-            lane,
-            lines,
-            attempts: Attempts::default(),
-            has_joined: new.not_before.is_none_or(|due| due <= now.wall),
-            has_started: false,
-            is_cancelled: false,
-            rests_until: Timestamp::default(),
-            flight: None,
-            end: None,
-        });
-        Ok(())
-    }
-
-    fn remember(&mut self, key: (QueueName, Key), id: CallId, now: Now) {
-        let until = now.at.plus(self.queues[&key.0].spec.dedupe);
-        self.dedupes.insert(key, (id, until));
-    }
-
-    fn supersede(&mut self, new: &NewCall, lane: usize) {
-        let Some(key) = &new.supersedes else { return };
-        let is_replaced = |id: &usize| {
-            let call = &self.calls[*id];
-            call.lane == lane && !call.has_started && call.new.supersedes.as_ref() == Some(key)
+    fn settled(&mut self, settle: &Settle, now: Now) -> Checked {
+        let lease = settle.lease;
+        let Some(id) = self.held(lease) else {
+            return Err(format!("a lost lease settles nothing: {lease:?} is lost"));
         };
-        if let Some(id) = self.open.iter().copied().find(is_replaced) {
-            self.end(id, End::Superseded);
+        if let Some((limit, _)) = settle.actual.iter().find(|(limit, _)| !self.pays(id, limit)) {
+            return Err(format!("{lease:?} settles at {limit}, where it paid nothing"));
         }
+        self.settle(id, settle, now);
+        Ok(())
     }
 
-    fn lines(&mut self, new: &NewCall) -> Vec<Line> {
-        let mut lines: Vec<Line> = vec![];
-        for toll in &new.tolls {
-            let meter = self.meter(&toll.limit, toll.partition.as_ref());
-            let (weight, hears_feedback) = (toll.weight, toll.hears_feedback);
-            match lines.iter_mut().find(|line| line.meter == meter) {
-                Some(line) => {
-                    line.weight += weight;
-                    line.hears_feedback |= hears_feedback;
-                }
-                None => lines.push(Line { meter, weight, hears_feedback }),
+    fn pays(&self, id: usize, limit: &LimitName) -> bool {
+        let is_there = |line: &Line| self.limits[self.meters[line.meter].limit].name == *limit;
+        self.calls[id].lines.iter().any(is_there)
+    }
+
+    /// Whether what an act is refused for is so.
+    fn is_right(&self, act: &Act, error: &ActError) -> bool {
+        match error {
+            ActError::LeaseLost { at } => {
+                let lease = act.settle[*at].lease;
+                let is_again = act.settle[..*at].iter().any(|other| other.lease == lease);
+                is_again || self.held(lease).is_none()
             }
-        }
-        lines
-    }
-
-    /// Why a call can never start as things are.
-    fn fault(&mut self, call: &NewCall) -> Option<String> {
-        for line in self.lines(call) {
-            let limit = &self.limits[self.meters[line.meter].limit];
-            match &limit.definition {
-                None => return Some("a limit is missing".to_owned()),
-                Some(definition) if line.weight > definition.capacity() => {
-                    return Some(format!("{} never passes", line.weight));
-                }
-                Some(_) => {}
+            ActError::NotPaid { at, limit } => {
+                self.held(act.settle[*at].lease).is_some_and(|id| !self.pays(id, limit))
             }
-        }
-        None
-    }
-
-    /// An array that is refused is refused for a reason. That it is refused whole shows in the ids
-    /// of those that follow.
-    pub(super) fn refused(&mut self, calls: &[NewCall], error: &ActError) -> Checked {
-        let is_right = match error {
-            ActError::Toll { at, .. } => self.fault(&calls[*at]).is_some(),
-            ActError::QueueFull { queue, .. } => {
-                let mine = calls.iter().filter(|call| call.queue == *queue);
-                let depth = mine.clone().next().map_or(0, |call| self.depth(call));
-                (depth + mine.count()) as u64 > self.queues[queue].spec.depth_max
+            ActError::RevisionDiffers { at, found } => {
+                let mut records = self.records.clone();
+                for write in &act.write[..*at] {
+                    records.write(write);
+                }
+                let Some(write) = act.write.get(*at) else { return false };
+                records.revision(&write.key) == *found && *found != write.expected
+            }
+            ActError::CountFromZero { at } => {
+                let mut records = self.records.clone();
+                for count in &act.count_down[..*at] {
+                    records.count(count);
+                }
+                let Some(count) = act.count_down.get(*at) else { return false };
+                count.from == 0 && records.left(&count.key) == 0
+            }
+            ActError::QueueFull { queue, depth } => self.is_full(act, queue, *depth),
+            ActError::UnknownQueue { at, .. } | ActError::Toll { at, .. } => {
+                let new = act.enqueue.get(*at);
+                let then = act.count_down.get(*at).map(|count| &count.then);
+                new.into_iter().chain(then).any(|call| self.fault(call).is_some())
             }
             _ => false,
-        };
-        if is_right { Ok(()) } else { Err(format!("refused without a reason: {error}")) }
+        }
     }
 }

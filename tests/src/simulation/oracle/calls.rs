@@ -2,8 +2,11 @@
 
 use super::Oracle;
 use crate::simulation::run::Checked;
-use tollgate_core::lanes::{ActError, Attempts, CallId, End, Lease, NewCall, Settle, Settlement};
+use tollgate_core::lanes::{Attempts, CallId, End, Lease, NewCall, Settle, Settlement};
 use tollgate_core::{Now, Span, Timestamp};
+
+/// The longest time for which an upstream's answer closes a meter.
+const CLOSED_MAX: Span = Span::from_days(1);
 
 /// A call that was accepted.
 #[derive(Debug)]
@@ -13,7 +16,8 @@ pub(super) struct Call {
     pub(super) lane: usize,
     pub(super) lines: Vec<Line>,
     pub(super) attempts: Attempts,
-    pub(super) has_joined: bool,
+    /// Its place among those of its priority in its lane, once it has joined it.
+    pub(super) place: Option<u64>,
     pub(super) has_started: bool,
     pub(super) is_cancelled: bool,
     /// It must not start again before.
@@ -38,20 +42,41 @@ pub(super) struct Flight {
 }
 
 impl Call {
-    /// Whether its place among others follows from the order in which they were accepted.
-    pub(super) fn is_plain(&self) -> bool {
-        self.new.not_before.is_none() && self.new.supersedes.is_none()
+    /// Of two that have joined: the higher priority, then who came first.
+    pub(super) fn goes_before(&self, other: &Self) -> bool {
+        let rank = |call: &Self| (std::cmp::Reverse(call.new.priority), call.place);
+        rank(self) < rank(other)
     }
 
-    pub(super) fn goes_before(&self, other: &Self) -> bool {
-        let rank = |call: &Self| (std::cmp::Reverse(call.new.priority), call.id);
-        rank(self) < rank(other)
+    /// It never started, and its time is over.
+    pub(super) fn is_too_old(&self, now: Now) -> bool {
+        !self.has_started && self.new.expires.is_some_and(|expires| expires <= now.wall)
+    }
+
+    /// Whether something becomes of it by itself.
+    pub(super) fn changes_by(&self, now: Now) -> bool {
+        self.is_too_old(now) || self.flight.is_some_and(|flight| flight.expires <= now.at)
     }
 }
 
 impl Oracle {
+    /// Calls whose time has come join their lanes, the first that was due first.
+    pub(super) fn join(&mut self, now: Now) {
+        let due = |id: &usize| {
+            let call = &self.calls[*id];
+            let due = call.new.not_before.filter(|_| call.place.is_none())?;
+            (due <= now.wall).then_some((due, *id))
+        };
+        let mut joining: Vec<_> = self.restless.iter().filter_map(due).collect();
+        joining.sort_unstable();
+        for (_, id) in joining {
+            self.calls[id].place = Some(self.places);
+            self.places += 1;
+        }
+    }
+
     /// The call that a lease holds, if it still does.
-    fn held(&self, lease: Lease) -> Option<usize> {
+    pub(super) fn held(&self, lease: Lease) -> Option<usize> {
         let id = usize::try_from(lease.call.0).ok()?;
         let flight = self.calls.get(id)?.flight?;
         (flight.token == lease.token).then_some(id)
@@ -67,13 +92,12 @@ impl Oracle {
         if held.is_some() != is_held {
             return Err(format!("{lease:?} is renewed: {is_held}, and held: {}", held.is_some()));
         }
-        let Some(flight) = held.and_then(|id| self.calls[id].flight.as_mut()) else {
-            return Ok(());
-        };
+        let Some(id) = held else { return Ok(()) };
+        let Some(flight) = &mut self.calls[id].flight else { return Ok(()) };
         flight.expires = flight.expires.max(now.at.plus(span));
         let expires = flight.expires;
-        for meter in &mut self.meters {
-            meter.renew(lease.token, expires);
+        for line in &self.calls[id].lines {
+            self.meters[line.meter].renew(lease.token, expires);
         }
         Ok(())
     }
@@ -86,27 +110,7 @@ impl Oracle {
         self.come_back(id, is_dead, now.at);
     }
 
-    pub(super) fn settled(
-        &mut self,
-        settle: &Settle,
-        answer: &Result<(), ActError>,
-        now: Now,
-    ) -> Checked {
-        let lease = settle.lease;
-        match (self.held(lease), answer) {
-            (None, Err(ActError::LeaseLost { at: 0 })) => Ok(()),
-            (Some(id), Ok(())) => {
-                self.settle(id, settle, now);
-                Ok(())
-            }
-            (held, answer) => {
-                let state = if held.is_some() { "held" } else { "lost" };
-                Err(format!("a lost lease settles nothing: {lease:?} is {state}: {answer:?}"))
-            }
-        }
-    }
-
-    fn settle(&mut self, id: usize, settle: &Settle, now: Now) {
+    pub(super) fn settle(&mut self, id: usize, settle: &Settle, now: Now) {
         self.calls[id].flight = None;
         for Line { meter, weight, .. } in self.calls[id].lines.clone() {
             let limit = &self.limits[self.meters[meter].limit].name;
@@ -115,6 +119,10 @@ impl Oracle {
                 Settlement::Release => 0,
                 _ => named.map_or(weight, |(_, actual)| *actual),
             };
+            if actual < weight {
+                // What is given back lets others start before they were told.
+                self.told.clear();
+            }
             self.meters[meter].settle(settle.lease.token, actual, now.at);
         }
         let spec = self.spec_of(id).clone();
@@ -132,9 +140,9 @@ impl Oracle {
             Settlement::Limited(pause) => {
                 call.attempts.limited += 1;
                 let is_dead = call.attempts.limited >= spec.limited_max;
-                let until = now.at.plus(pause);
-                let is_closed = self.close(id, until);
-                self.come_back(id, is_dead, if is_closed { now.at } else { until });
+                let is_closed = self.close(id, pause, now);
+                let rests = if is_closed { Span::ZERO } else { pause };
+                self.come_back(id, is_dead, now.at.plus(rests));
             }
         }
     }
@@ -142,6 +150,7 @@ impl Oracle {
     fn come_back(&mut self, id: usize, is_dead: bool, rests_until: Timestamp) {
         let call = &mut self.calls[id];
         call.rests_until = rests_until;
+        self.restless.remove(&id);
         match (call.is_cancelled, is_dead) {
             (true, _) => self.end(id, End::Cancelled),
             (false, true) => self.end(id, End::Dead),
@@ -150,9 +159,10 @@ impl Oracle {
     }
 
     /// The upstream asked for a pause at the meters that hear of it, or at the first.
-    fn close(&mut self, id: usize, until: Timestamp) -> bool {
+    fn close(&mut self, id: usize, pause: Span, now: Now) -> bool {
         let lines = self.calls[id].lines.clone();
         let anyone_hears = lines.iter().any(|line| line.hears_feedback);
+        let until = now.at.plus(pause.min(CLOSED_MAX));
         let mut is_closed = false;
         for (at, line) in lines.iter().enumerate() {
             let hears = if anyone_hears { line.hears_feedback } else { at == 0 };
@@ -166,7 +176,7 @@ impl Oracle {
     }
 
     pub(super) fn cancelled(&mut self, id: CallId, was_there: bool) -> Checked {
-        let found = self.open.iter().copied().find(|open| self.calls[*open].id == id);
+        let found = usize::try_from(id.0).ok().filter(|id| self.open.contains(id));
         if found.is_some() != was_there {
             return Err(format!("call {} was there: {was_there}, and is not so", id.0));
         }

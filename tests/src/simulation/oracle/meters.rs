@@ -1,8 +1,13 @@
 //! Limits, naively: every start is kept, and every interval that ends with one is added up.
 
 use super::Oracle;
+use super::calendar::window;
 use crate::simulation::run::Checked;
-use tollgate_core::{Definition, LimitName, Partition, RuleSpec, Span, Timestamp};
+use std::collections::BTreeSet;
+use tollgate_core::{Align, Definition, LimitName, Now, Partition, RuleSpec, Span, Timestamp};
+
+/// How long after the wall clock was set a calendar may take to notice.
+const CALENDAR_LOOK: Span = Span::from_minutes(1);
 
 #[derive(Debug)]
 pub(super) struct LimitBook {
@@ -18,6 +23,8 @@ pub(super) struct MeterBook {
     pub(super) limit: usize,
     pub(super) partition: Option<Partition>,
     pub(super) closed_until: Timestamp,
+    /// The calls that pay here and have not ended.
+    pub(super) open: BTreeSet<usize>,
     payments: Vec<Payment>,
     /// A start cost more than it paid.
     was_in_debt: bool,
@@ -26,7 +33,7 @@ pub(super) struct MeterBook {
 #[derive(Debug)]
 struct Payment {
     epoch: u64,
-    at: Timestamp,
+    now: Now,
     token: u64,
     /// Less than was paid if it cost less.
     weight: u64,
@@ -37,8 +44,19 @@ struct Payment {
 impl Oracle {
     pub(super) fn define(&mut self, name: &LimitName, definition: Option<&Definition>) {
         let limit = self.limit(name);
-        self.limits[limit].definition = definition.cloned();
-        self.limits[limit].epoch += 1;
+        let book = &mut self.limits[limit];
+        // What is said again changes nothing.
+        if book.definition.as_ref() != definition {
+            book.definition = definition.cloned();
+            book.epoch += 1;
+            self.told.clear();
+        }
+    }
+
+    /// Whether a limit has noticed where the wall clock stands, if it follows it.
+    pub(super) fn knows_wall(&self, limit: &LimitBook, now: Now) -> bool {
+        let is_known = self.was_set.is_none_or(|set| set.plus(CALENDAR_LOOK) <= now.at);
+        is_known || !limit.follows_wall()
     }
 }
 
@@ -49,6 +67,13 @@ impl LimitBook {
 
     pub(super) fn has_rate(&self) -> bool {
         self.rules().iter().any(|rule| !matches!(rule, RuleSpec::Concurrency { .. }))
+    }
+
+    fn follows_wall(&self) -> bool {
+        let is_on_calendar = |rule: &RuleSpec| {
+            matches!(rule, RuleSpec::FixedWindow { align: Align::Calendar { .. }, .. })
+        };
+        self.rules().iter().any(is_on_calendar)
     }
 
     fn rules(&self) -> &[RuleSpec] {
@@ -68,8 +93,8 @@ impl LimitBook {
 
 impl MeterBook {
     pub(super) fn new(limit: usize, partition: Option<Partition>) -> Self {
-        let closed_until = Timestamp::default();
-        Self { limit, partition, closed_until, payments: vec![], was_in_debt: false }
+        let (closed_until, open) = (Timestamp::default(), BTreeSet::new());
+        Self { limit, partition, closed_until, open, payments: vec![], was_in_debt: false }
     }
 
     /// A start pays, and no interval that ends with it holds more than the rules allow.
@@ -77,50 +102,61 @@ impl MeterBook {
         &mut self,
         limit: &LimitBook,
         (weight, token): (u64, u64),
-        (at, held_until): (Timestamp, Timestamp),
+        (now, held_until): (Now, Timestamp),
     ) -> Checked {
-        self.payments.push(Payment { epoch: limit.epoch, at, token, weight, held_until });
-        for rule in limit.rules() {
-            if let Some(fault) = self.over(rule, limit.epoch, at) {
-                return Err(format!("never over any rule: {fault} at {rule:?}"));
-            }
-        }
-        Ok(())
+        let fault = self.broken_by(limit, weight, now);
+        self.payments.push(Payment { epoch: limit.epoch, now, token, weight, held_until });
+        fault.map_or(Ok(()), |fault| Err(format!("never over any rule: {fault}")))
     }
 
-    fn over(&self, rule: &RuleSpec, epoch: u64, end: Timestamp) -> Option<String> {
+    /// The rule that a start of this weight breaks now.
+    pub(super) fn broken_by(&self, limit: &LimitBook, weight: u64, now: Now) -> Option<String> {
+        limit.rules().iter().find_map(|rule| {
+            let (found, most) = self.found(rule, limit.epoch, (weight, now));
+            (found > most).then(|| format!("{found} instead of {most} at {rule:?}"))
+        })
+    }
+
+    /// How much there is with one more start, and how much there may be.
+    fn found(&self, rule: &RuleSpec, epoch: u64, (weight, now): (u64, Now)) -> (u128, u128) {
         let paid = || self.payments.iter().rev().filter(move |payment| payment.epoch == epoch);
-        let within = |length: Span| {
-            let recent = paid().take_while(move |payment| payment.at.plus(length) > end);
-            recent.map(|payment| payment.weight).sum::<u64>()
+        let sum = |payments: &mut dyn Iterator<Item = &Payment>| {
+            u128::from(payments.map(|payment| payment.weight).sum::<u64>() + weight)
         };
-        let (found, most) = match *rule {
+        let within = |length: Span| {
+            sum(&mut paid().take_while(|payment| payment.now.at.plus(length) > now.at))
+        };
+        match rule {
             RuleSpec::TokenBucket { limit, per, burst, .. } => {
-                let mut total = 0_u128;
-                let is_over = |payment: &Payment| {
-                    total += u128::from(payment.weight);
-                    let length = u128::from(end.since(payment.at).as_nanos());
-                    let per = u128::from(per.as_nanos());
-                    total * per > u128::from(burst) * per + u128::from(limit) * length
-                };
-                let first = paid().find({
-                    let mut is_over = is_over;
-                    move |payment| is_over(payment)
-                });
-                return first.map(|first| format!("too much since {}", first.at.as_nanos()));
+                let per = u128::from(per.as_nanos());
+                let (limit, burst) = (u128::from(*limit), u128::from(*burst));
+                let (mut total, most) = (u128::from(weight) * per, burst * per);
+                let mut worst = total;
+                for payment in paid() {
+                    total += u128::from(payment.weight) * per;
+                    let length = u128::from(now.at.since(payment.now.at).as_nanos());
+                    worst = worst.max(total.saturating_sub(limit * length));
+                }
+                (worst, most)
             }
-            RuleSpec::SlidingWindow { limit, per, guard } => (within(per.plus(guard)), limit),
+            RuleSpec::SlidingWindow { limit, per, guard } => {
+                (within(per.plus(*guard)), u128::from(*limit))
+            }
+            RuleSpec::FixedWindow { limit, per, align: Align::Calendar { zone }, .. } => {
+                let (start, end) = window(zone, *per, now.wall);
+                let is_in = |payment: &&Payment| (start..end).contains(&payment.now.wall);
+                (sum(&mut paid().filter(is_in)), u128::from(*limit))
+            }
             // The seam between two windows may see twice the limit.
             RuleSpec::FixedWindow { limit, per, guard, .. } => {
-                (within(per.plus(guard)), limit.saturating_mul(2))
+                (within(per.plus(*guard)), u128::from(*limit) * 2)
             }
             RuleSpec::Concurrency { limit } => {
-                let held = paid().filter(|payment| payment.held_until > end);
-                (held.map(|payment| payment.weight).sum(), limit)
+                let held = |payment: &&Payment| payment.held_until > now.at;
+                (sum(&mut paid().filter(held)), u128::from(*limit))
             }
-            _ => return Some("a rule that is not known here".to_owned()),
-        };
-        (found > most).then(|| format!("{found} instead of {most}"))
+            _ => panic!("a rule that is not known here: {rule:?}"),
+        }
     }
 
     pub(super) fn renew(&mut self, token: u64, until: Timestamp) {
@@ -138,22 +174,35 @@ impl MeterBook {
         }
     }
 
+    /// Whether anyone holds slots here.
+    pub(super) fn is_held(&self, now: Now) -> bool {
+        self.payments.iter().any(|payment| payment.held_until > now.at)
+    }
+
     /// Whether it is as good as new beyond doubt: everything that was paid is long over, and the
     /// limit never changed.
-    pub(super) fn is_rested(&self, limit: &LimitBook, now: Timestamp) -> bool {
-        let rest = limit.rules().iter().fold(0, |rest, rule| {
-            rest.max(match *rule {
-                RuleSpec::TokenBucket { limit, per, burst, .. } => {
-                    per.as_nanos().saturating_mul(burst) / limit + 1
-                }
-                RuleSpec::FixedWindow { per, guard, .. }
-                | RuleSpec::SlidingWindow { per, guard, .. } => per.plus(guard).as_nanos(),
-                _ => 0,
-            })
-        });
+    pub(super) fn is_rested(&self, limit: &LimitBook, now: Now) -> bool {
         let is_over = |payment: &Payment| {
-            payment.held_until <= now && payment.at.plus(Span::from_nanos(rest)) <= now
+            let is_past = limit.rules().iter().all(|rule| is_past(rule, payment.now, now));
+            payment.held_until <= now.at && is_past
         };
         limit.epoch == 1 && !self.was_in_debt && self.payments.iter().all(is_over)
     }
+}
+
+/// Whether a rule has forgotten what was paid `then`.
+fn is_past(rule: &RuleSpec, then: Now, now: Now) -> bool {
+    let rest = match rule {
+        RuleSpec::TokenBucket { limit, per, burst, .. } => {
+            Span::from_nanos(per.as_nanos().saturating_mul(*burst) / *limit + 1)
+        }
+        RuleSpec::FixedWindow { per, align: Align::Calendar { zone }, .. } => {
+            return window(zone, *per, then.wall).1 <= now.wall;
+        }
+        RuleSpec::FixedWindow { per, guard, .. } | RuleSpec::SlidingWindow { per, guard, .. } => {
+            per.plus(*guard)
+        }
+        _ => Span::ZERO,
+    };
+    then.at.plus(rest) <= now.at
 }

@@ -169,3 +169,16 @@ pub async fn a_receipt_from_before_a_change_gives_back_nothing_after_it(stage: i
     assert_eq!(world.settle_receipt(&before, Cost::Nothing).await, Ok(()));
     assert_eq!(world.inspect("l").await.standing.remaining, 3);
 }
+
+pub async fn a_change_after_the_clock_was_set_back_does_not_multiply_what_was_spent(
+    stage: impl Stage,
+) {
+    let mut world = World::new(stage).await;
+    let daily = |limit| Limit::fixed_window(limit, Span::from_days(1)).on_calendar("UTC");
+    world.limit("l", Limit::fixed_window(3, Span::from_secs(1)).on_calendar("UTC")).await;
+    world.set_wall(world.now.wall.plus(Span::from_days(2)));
+    assert!(world.consume(asking([("l", 1)])).await.is_ok());
+    world.set_wall(world.now.wall.minus(Span::from_days(2)));
+    world.limit("l", daily(3)).await;
+    assert_eq!(world.inspect("l").await.standing.remaining, 2);
+}

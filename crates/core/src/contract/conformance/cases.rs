@@ -51,7 +51,11 @@ macro_rules! lanes_conformance {
                 a_limit_that_is_removed_parks_and_a_new_definition_wakes,
                 a_weight_that_became_impossible_waits_for_a_larger_limit,
                 what_was_spent_is_still_spent_when_a_removed_limit_comes_back,
-                slots_are_held_until_the_call_is_settled;
+                slots_are_held_until_the_call_is_settled,
+                a_heavier_lane_is_served_as_many_times_as_much,
+                a_share_leaves_the_rest_of_a_limit_to_others,
+                a_toll_of_the_queue_is_owed_by_all_its_calls_of_that_priority,
+                a_paused_queue_holds_nobodys_turn;
             settling:
                 a_crashed_call_returns_to_the_head_and_its_crash_counts_apart,
                 a_call_that_crashes_too_often_is_dead,
@@ -108,7 +112,8 @@ macro_rules! lanes_conformance {
                 a_receipt_holds_its_slot_until_it_is_settled,
                 a_slot_comes_back_when_its_receipt_expires,
                 a_receipt_without_slots_has_nothing_to_renew,
-                a_receipt_from_before_a_change_gives_back_nothing_after_it;
+                a_receipt_from_before_a_change_gives_back_nothing_after_it,
+                a_change_after_the_clock_was_set_back_does_not_multiply_what_was_spent;
             explained:
                 a_call_with_nothing_in_its_way_has_no_reason_to_wait,
                 the_meter_that_is_spent_is_named_with_the_instant_it_opens,

@@ -177,8 +177,12 @@ pub async fn a_delayed_call_supersedes_and_takes_no_place_over(stage: impl Stage
     let old = NewCall { supersedes: supersedes.clone(), ..call("strict", "a") };
     let old = world.enqueue(old).await;
     let behind = world.enqueue(call("strict", "a")).await;
-    let not_before = Some(world.now.wall);
-    world.enqueue(NewCall { supersedes, not_before, ..call("strict", "a") }).await;
+    let not_before = Some(world.after(1));
+    let new = NewCall { supersedes, not_before, ..call("strict", "a") };
+    let new = world.enqueue(new).await;
     assert_eq!(world.end(old).await, Some(End::Superseded));
+    world.wait(1);
     assert_eq!(world.claim("strict", 1).await, [behind]);
+    world.settle(behind, Settlement::Done).await;
+    assert_eq!(world.claim("strict", 1).await, [new]);
 }

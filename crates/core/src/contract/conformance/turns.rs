@@ -200,3 +200,61 @@ pub async fn slots_are_held_until_the_call_is_settled(stage: impl Stage) {
     world.settle(first, Settlement::Done).await;
     assert_eq!(world.claim("strict", 10).await, [second]);
 }
+
+pub async fn a_heavier_lane_is_served_as_many_times_as_much(stage: impl Stage) {
+    let mut world = World::new(stage).await;
+    world.limit("l", one_in(1)).await;
+    world.spend("first", "l").await;
+    let light = world.several::<8>(paying("parallel", "light", [("l", 1)])).await;
+    let heavy = world.several::<8>(paying("parallel", "heavy", [("l", 1)])).await;
+    world.store().weigh(queue("parallel"), lane_name("heavy"), 3).await.unwrap();
+    let mut started = Vec::new();
+    for _ in 0..8 {
+        world.wait(1);
+        started.extend(world.claim("parallel", 10).await);
+    }
+    assert_eq!(started.iter().filter(|id| light.contains(id)).count(), 2);
+    assert_eq!(started.iter().filter(|id| heavy.contains(id)).count(), 6);
+}
+
+pub async fn a_share_leaves_the_rest_of_a_limit_to_others(stage: impl Stage) {
+    let mut world = World::new(stage).await;
+    world.limit("l", Limit::per_hour(5)).await;
+    world.limit("share", Limit::per_hour(3)).await;
+    let share =
+        QueueToll { limit: limit_name("share"), like: Some(limit_name("l")), priority: None };
+    let order = Order::Parallel(10);
+    world.queue("bulk", QueueSpec { order, tolls: vec![share], ..QueueSpec::default() }).await;
+    world.several::<9>(paying("bulk", "a", [("l", 1)])).await;
+    assert_eq!(world.claim("bulk", 9).await.len(), 3);
+    let others = world.several::<2>(paying("parallel", "b", [("l", 1)])).await;
+    assert_eq!(world.claim("parallel", 9).await, others);
+}
+
+pub async fn a_toll_of_the_queue_is_owed_by_all_its_calls_of_that_priority(stage: impl Stage) {
+    let mut world = World::new(stage).await;
+    world.limit("l", Limit::per_hour(1)).await;
+    let toll = QueueToll { limit: limit_name("l"), like: None, priority: Some(priority(0)) };
+    world.queue("tolled", QueueSpec { tolls: vec![toll], ..QueueSpec::default() }).await;
+    let first = world.enqueue(call("tolled", "a")).await;
+    world.enqueue(call("tolled", "b")).await;
+    let urgent = NewCall { priority: priority(1), ..call("tolled", "c") };
+    let urgent = world.enqueue(urgent).await;
+    assert_eq!(world.claim("tolled", 10).await, [urgent, first]);
+}
+
+pub async fn a_paused_queue_holds_nobodys_turn(stage: impl Stage) {
+    let mut world = World::new(stage).await;
+    world.limit("l", one_in(1)).await;
+    world.spend("first", "l").await;
+    let held = world.enqueue(paying("strict", "a", [("l", 1)])).await;
+    assert_eq!(world.claim("strict", 1).await, []);
+    let other = world.enqueue(paying("parallel", "b", [("l", 1)])).await;
+    world.wait(1);
+    assert_eq!(world.claim("parallel", 1).await, []);
+    world.pause(Scope::Queue(queue("strict"))).await;
+    assert_eq!(world.claim("parallel", 1).await, [other]);
+    world.wait(1);
+    world.resume(Scope::Queue(queue("strict"))).await;
+    assert_eq!(world.claim("strict", 1).await, [held]);
+}

@@ -168,7 +168,8 @@ impl Naive {
 
     fn asking(&self, now: Now) -> impl Iterator<Item = (&Call, &super::Head)> {
         self.heads().filter(move |(call, _)| {
-            self.queues.get(&call.new.queue).is_some_and(|queue| now.at < queue.asks_until)
+            let queue = self.queues.get(&call.new.queue);
+            queue.is_some_and(|queue| now.at < queue.asks_until && !queue.is_paused)
         })
     }
 

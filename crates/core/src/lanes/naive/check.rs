@@ -84,10 +84,10 @@ impl Naive {
     }
 
     fn check_new(&self, at: usize, new: &NewCall) -> Result<(), ActError> {
-        if !self.queues.contains_key(&new.queue) {
+        let Some(queue) = self.queues.get(&new.queue) else {
             return Err(ActError::UnknownQueue { at, queue: new.queue.clone() });
-        }
-        self.check_tolls(&new.tolls).map_err(|error| ActError::Toll { at, error })
+        };
+        self.check_tolls(&queue.spec.tolls_of(new)).map_err(|error| ActError::Toll { at, error })
     }
 
     pub(super) fn check_tolls(&self, tolls: &[Toll]) -> Result<(), TollError> {

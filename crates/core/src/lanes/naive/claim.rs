@@ -9,7 +9,7 @@ use crate::lanes::queue::LEASE_MAX;
 use crate::meter::{Blocker, Holding, Meter, Payment};
 use crate::rule::slots::HoldId;
 use crate::time::{Now, Span};
-use crate::turn::{Judgement, judge};
+use crate::turn::{self, Judgement, judge};
 use std::collections::BTreeSet;
 
 /// How often each head, and each call that may start, is tried in one claim at most: far more than
@@ -20,7 +20,8 @@ impl Naive {
     /// Starts up to `most` calls of a queue.
     pub fn claim(&mut self, claim: &Claim, now: Now) -> Vec<Started> {
         self.advance(now);
-        let Some(queue) = self.queues.get(&claim.queue) else { return Vec::new() };
+        let found = self.queues.get(&claim.queue).filter(|queue| !queue.is_paused);
+        let Some(queue) = found else { return Vec::new() };
         let lease = claim.lease.unwrap_or(queue.spec.lease);
         let lease = lease.min(LEASE_MAX).max(Span::from_nanos(1));
         let serving = Serving { queue: &claim.queue, now };
@@ -117,11 +118,13 @@ impl Naive {
     /// The lane was served: what starts later at these meters is measured from there.
     fn note_service(&mut self, call: &Call) {
         let lines = lines(&call.new.tolls);
+        let lane = self.lanes.get(&call.lane_key());
+        let lane_weight = lane.map_or(1, |lane| lane.weight.max(1));
         let tags: Vec<u64> = lines.iter().map(|line| self.tag(call, &line.meter)).collect();
         for (line, tag) in lines.into_iter().zip(tags) {
             let vtime = self.vtimes.entry(line.meter.clone()).or_default();
             *vtime = tag.max(*vtime);
-            let finish = tag.saturating_add(line.weight);
+            let finish = turn::finish(tag, line.weight, lane_weight);
             self.finishes.insert((call.lane_key(), line.meter), finish);
         }
     }

@@ -21,14 +21,15 @@ impl Naive {
             Some(old) => self.end_call(old.id, End::Superseded),
             None => done.deepened.push(new.queue.clone()),
         }
-        let arrival = match (new.not_before, taken_over) {
-            (None, Some(arrival)) => Some(arrival),
-            (None, None) => Some(self.take_arrival()),
-            (Some(not_before), _) => (not_before <= now.wall).then(|| self.take_arrival()),
-        };
+        let is_due = new.not_before.is_none_or(|not_before| not_before <= now.wall);
+        let arrival = is_due.then(|| taken_over.unwrap_or_else(|| self.take_arrival()));
+        let mut new = new.clone();
+        if let Some(queue) = self.queues.get(&new.queue) {
+            new.tolls = queue.spec.tolls_of(&new).into_owned();
+        }
         let call = Call {
             id,
-            new: new.clone(),
+            new,
             arrival,
             attempts: Attempts::default(),
             came_back: false,

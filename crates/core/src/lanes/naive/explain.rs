@@ -73,6 +73,7 @@ impl Naive {
     pub fn take_woken(&mut self) -> Vec<QueueName> {
         let queues = self.queues.keys().cloned();
         let now = self.latest;
+        let queues = queues.filter(|queue| !self.queues[queue].is_paused);
         queues.filter(|queue| self.candidate(Serving { queue, now }).is_some()).collect()
     }
 

@@ -50,7 +50,7 @@ impl Naive {
     fn head_of(&self, key: &LaneKey) -> Option<CallId> {
         let queue = self.queues.get(&key.0)?;
         let is_held_back = self.lanes.get(key).is_some_and(|lane| lane.is_paused || lane.is_held);
-        if queue.is_paused || is_held_back {
+        if is_held_back {
             return None;
         }
         let is_here = |call: &&Call| call.new.queue == key.0 && call.new.lane == key.1;

@@ -126,7 +126,7 @@ impl Naive {
     }
 
     fn is_asking(&self, queue: &QueueName, serving: Serving<'_>) -> bool {
-        let asks = |queue: &super::Queue| serving.now.at < queue.asks_until;
+        let asks = |queue: &super::Queue| serving.now.at < queue.asks_until && !queue.is_paused;
         queue == serving.queue || self.queues.get(queue).is_some_and(asks)
     }
 }

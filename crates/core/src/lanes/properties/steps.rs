@@ -39,6 +39,7 @@ pub(super) enum Step {
     },
     SettleReceipt(Index, Option<(usize, u64)>),
     RenewReceipt(Index, u64),
+    Weigh(usize, usize, u32),
     /// Until so many seconds from now a queue is asked for.
     Ask(usize, u64),
     Write {
@@ -145,7 +146,7 @@ pub(super) fn step() -> impl Strategy<Value = Step> {
         2 => held().prop_map(Step::Resume),
         2 => (0..4_usize, prop::option::weighted(0.8, 0..4_usize))
             .prop_map(|(limit, rule)| Step::Limit(limit, rule)),
-        1 => (0..2_usize, 0..3_usize).prop_map(|(queue, spec)| Step::Queue(queue, spec)),
+        1 => (0..2_usize, 0..4_usize).prop_map(|(queue, spec)| Step::Queue(queue, spec)),
         1 => (0..4_usize, any::<bool>()).prop_map(|(limit, part)| Step::Reopen(limit, part)),
         4 => (fresh(), prop::option::weighted(0.3, 0..=5_u64), 1..=20_u64)
             .prop_map(|(call, delay, life)| Step::Consume { call, delay, life }),
@@ -154,6 +155,8 @@ pub(super) fn step() -> impl Strategy<Value = Step> {
         1 => (any::<Index>(), 0..=60_u64)
             .prop_map(|(receipt, life)| Step::RenewReceipt(receipt, life)),
         1 => (0..2_usize, 0..=3_u64).prop_map(|(queue, until)| Step::Ask(queue, until)),
+        1 => (0..2_usize, 0..3_usize, 0..=3_u32)
+            .prop_map(|(queue, lane, weight)| Step::Weigh(queue, lane, weight)),
         1 => (0..2_usize, any::<bool>(), any::<bool>())
             .prop_map(|(key, is_right, removes)| Step::Write { key, is_right, removes }),
         1 => (0..2_usize, 0..=3_u64, fresh())

@@ -5,7 +5,7 @@ use crate::contract::{Ask, Cost, MeterName, MeterState, Paid, Receipt};
 use crate::lanes::naive::Naive;
 use crate::lanes::{
     Act, CallId, Claim, Count, Effect, Explanation, Lease, NewCall, OnDead, Order, QueueSpec,
-    Revision, Scheduler, Scope, Settle, Settlement, Write,
+    QueueToll, Revision, Scheduler, Scope, Settle, Settlement, Write,
 };
 use crate::limit::{Definition, Limit};
 use crate::name::{Key, LaneName, LimitName, Partition, QueueName};
@@ -109,10 +109,8 @@ impl World {
             Step::Consume { call, delay, life } => self.consume(call, *delay, *life),
             Step::SettleReceipt(receipt, cost) => self.settle_receipt(receipt, *cost),
             Step::RenewReceipt(receipt, life) => self.renew_receipt(receipt, *life),
-            Step::Ask(queue, seconds) => {
-                let (queue, until) = (queue_name(*queue), now.at.plus(Span::from_secs(*seconds)));
-                written(both!(self, machine => machine.ask(&queue, until, now)))
-            }
+            Step::Weigh(queue, lane, weight) => self.weigh(*queue, *lane, *weight),
+            Step::Ask(queue, seconds) => self.ask(*queue, *seconds),
             Step::Write { key, is_right, removes } => self.write(*key, *is_right, *removes),
             Step::Count { key, from, then } => {
                 let then = self.call(then);
@@ -178,6 +176,17 @@ impl World {
     /// Before when a call is told not to start.
     pub(super) fn not_before(&self, id: CallId) -> Option<Timestamp> {
         self.scheduler.explain(id, self.now)?.not_before
+    }
+
+    fn weigh(&mut self, queue: usize, lane: usize, weight: u32) -> [String; 2] {
+        let (now, queue, lane) = (self.now, queue_name(queue), lane_name(lane));
+        written(both!(self, machine => machine.weigh(&queue, &lane, weight, now)))
+    }
+
+    fn ask(&mut self, queue: usize, seconds: u64) -> [String; 2] {
+        let (now, queue) = (self.now, queue_name(queue));
+        let until = now.at.plus(Span::from_secs(seconds));
+        written(both!(self, machine => machine.ask(&queue, until, now)))
     }
 
     fn consume(&mut self, call: &Fresh, delay: Option<u64>, life: u64) -> [String; 2] {
@@ -249,7 +258,7 @@ impl World {
         });
         NewCall {
             queue: queue_name(fresh.queue),
-            lane: LaneName::new(["a", "b", "c"][fresh.lane]).unwrap(),
+            lane: lane_name(fresh.lane),
             tolls: tolls.collect(),
             priority: Priority::new(fresh.priority).unwrap(),
             not_before: fresh.delay.map(after),
@@ -287,9 +296,7 @@ fn settlement(lease: Lease, outcome: &Outcome) -> Settle {
 fn scope(held: &Held) -> Scope {
     match held {
         Held::Queue(queue) => Scope::Queue(queue_name(*queue)),
-        Held::Lane(queue, lane) => {
-            Scope::Lane(queue_name(*queue), LaneName::new(["a", "b", "c"][*lane]).unwrap())
-        }
+        Held::Lane(queue, lane) => Scope::Lane(queue_name(*queue), lane_name(*lane)),
         Held::Limit(limit) => Scope::Limit(limit_name(*limit)),
     }
 }
@@ -318,12 +325,25 @@ fn spec(which: usize) -> QueueSpec {
     match which {
         0 => few,
         1 => QueueSpec { order: Order::Parallel(2), ..few },
+        3 => {
+            let (bucket, sliding, slots) = (limit_name(0), limit_name(1), limit_name(2));
+            let (like, priority) = (Some(sliding), Some(Priority::default()));
+            let share = QueueToll { limit: bucket, like, priority: None };
+            QueueSpec {
+                tolls: vec![share, QueueToll { limit: slots, like: None, priority }],
+                ..few
+            }
+        }
         _ => QueueSpec { on_dead: OnDead::Hold, depth_max: 6, ..few },
     }
 }
 
 fn queue_name(queue: usize) -> QueueName {
     QueueName::new(["one", "two"][queue]).unwrap()
+}
+
+fn lane_name(lane: usize) -> LaneName {
+    LaneName::new(["a", "b", "c"][lane]).unwrap()
 }
 
 fn limit_name(limit: usize) -> LimitName {

@@ -12,6 +12,7 @@ use crate::name::Key;
 use crate::rule::Rule;
 use crate::time::{Now, Span};
 use crate::toll::{self, Toll, TollError};
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 impl Scheduler {
@@ -75,10 +76,11 @@ impl Scheduler {
     }
 
     fn check_call(&self, at: usize, call: &NewCall) -> Result<(), ActError> {
-        if self.lanes.find(&call.queue).is_none() {
+        let Some(queue) = self.lanes.find(&call.queue) else {
             return Err(ActError::UnknownQueue { at, queue: call.queue.clone() });
-        }
-        self.check_tolls(&call.tolls).map_err(|error| ActError::Toll { at, error })
+        };
+        let tolls = self.lanes.queue(queue).spec.tolls_of(call);
+        self.check_tolls(&tolls).map_err(|error| ActError::Toll { at, error })
     }
 
     pub(super) fn check_tolls(&self, tolls: &[Toll]) -> Result<(), TollError> {
@@ -197,18 +199,20 @@ impl Scheduler {
     }
 
     /// The new call, or the one that it repeats; the act was checked, so its queue is known.
-    fn enqueue(&mut self, new: NewCall, now: Now) -> Option<CallId> {
+    fn enqueue(&mut self, mut new: NewCall, now: Now) -> Option<CallId> {
         let queue = self.lanes.find(&new.queue)?;
         if let Some(first) = self.duplicate(queue, &new) {
             return Some(first);
+        }
+        if let Cow::Owned(tolls) = self.lanes.queue(queue).spec.tolls_of(&new) {
+            new.tolls = tolls;
         }
         let inherited = self.supersede(queue, &new);
         let id = CallId(self.ids);
         let remembered = now.at.plus(self.lanes.queue(queue).spec.dedupe);
         let arrival = match new.not_before {
             Some(due) if due > now.wall => None,
-            Some(_) => Some(self.arrivals),
-            None => Some(inherited.unwrap_or(self.arrivals)),
+            _ => Some(inherited.unwrap_or(self.arrivals)),
         };
         self.emit(Effect::Accepted { id, call: Box::new(new), arrival, remembered });
         Some(id)

@@ -11,6 +11,7 @@ use crate::lanes::queue::OnDead;
 use crate::meter::{Holding, Payment};
 use crate::rule::slots::HoldId;
 use crate::time::{Now, Timestamp};
+use crate::turn;
 use smallvec::SmallVec;
 
 impl Scheduler {
@@ -45,7 +46,14 @@ impl Scheduler {
             }
             Effect::QueueDefined { name, spec } => {
                 let queue = self.lanes.define(name, spec.clone());
-                self.touched.extend(self.lanes.of(queue));
+                self.touched.extend(self.lanes.with_starts(queue));
+            }
+            Effect::LaneWeighed { queue, lane, weight } => {
+                if let Some(queue) = self.lanes.find(queue) {
+                    let lane = self.lanes.at(queue, lane);
+                    self.lanes[lane].weight = *weight;
+                    self.touched.push(lane);
+                }
             }
             Effect::Paused(scope) => self.set_paused(scope, true),
             Effect::Resumed(scope) => self.set_paused(scope, false),
@@ -97,7 +105,11 @@ impl Scheduler {
             Scope::Queue(name) => {
                 let Some(queue) = self.lanes.find(name) else { return };
                 self.lanes.queue_mut(queue).is_paused = is_paused;
-                self.touched.extend(self.lanes.of(queue));
+                if is_paused {
+                    self.stop_yielding();
+                } else {
+                    self.woken.insert(queue);
+                }
             }
             Scope::Lane(name, lane) => {
                 let Some(queue) = self.lanes.find(name) else { return };
@@ -216,7 +228,8 @@ impl Scheduler {
                 meter.pay(definition, weight, (now, now.at), Some(holding))
             });
             payments.extend(paid);
-            let (book, finish) = (&mut self.meters[meter], tag.saturating_add(weight));
+            let finish = turn::finish(tag, weight, self.lanes[lane].weight);
+            let book = &mut self.meters[meter];
             book.vtime = book.vtime.max(tag);
             book.farthest = book.farthest.max(finish);
             self.lanes[lane].set_finish(meter, book.birth, finish);

@@ -154,7 +154,8 @@ impl Scheduler {
     }
 
     pub(super) fn is_asking(&self, queue: QueueSlot, now: Now) -> bool {
-        now.at < self.lanes.queue(queue).asks_until
+        let queue = self.lanes.queue(queue);
+        now.at < queue.asks_until && !queue.is_paused
     }
 
     /// Takes tolls that were found open.

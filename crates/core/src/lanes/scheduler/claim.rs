@@ -18,7 +18,10 @@ impl Scheduler {
     /// Starts calls of a queue, the first that may go first, up to as many as the worker can take.
     pub fn claim(&mut self, claim: &Claim, now: Now) -> Vec<Started> {
         self.advance(now);
-        let Some(queue) = self.lanes.find(&claim.queue) else { return Vec::new() };
+        let found = self.lanes.find(&claim.queue);
+        let Some(queue) = found.filter(|queue| !self.lanes.queue(*queue).is_paused) else {
+            return Vec::new();
+        };
         let lease = claim.lease.unwrap_or(self.lanes.queue(queue).spec.lease);
         let expires = now.at.plus(lease.clamp(Span::from_nanos(1), LEASE_MAX));
         let most = claim.most.min(CLAIM_MAX);
@@ -46,7 +49,11 @@ impl Scheduler {
         if until >= before {
             return;
         }
-        // Who let its heads go first need not any more.
+        self.stop_yielding();
+    }
+
+    /// A queue is not asked for any more: who let its heads go first need not.
+    pub(super) fn stop_yielding(&mut self) {
         for (meter, queue) in std::mem::take(&mut self.yielding) {
             self.offer(meter, queue);
         }

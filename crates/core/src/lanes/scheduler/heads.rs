@@ -176,7 +176,8 @@ impl Scheduler {
             let crowds = self.meters[meter].crowds.iter().map(|crowd| crowd.queue);
             let seniors = self.meters[meter].senior.map(|lane| self.lanes[lane].queue);
             let others = crowds.chain(seniors).filter(|other| *other != queue);
-            let until = others.map(|other| self.lanes.queue(other).asks_until);
+            let asked_for = others.map(|other| self.lanes.queue(other));
+            let until = asked_for.filter(|other| !other.is_paused).map(|other| other.asks_until);
             return until.filter(|until| *until > now.at).min();
         }
         let is_on_calendar = self.meters.definition(meter).is_some_and(|d| d.follows_wall());

@@ -48,6 +48,8 @@ pub(super) struct Lane {
     pub(super) calls: u32,
     /// Its place among the lanes of its queue.
     place: u32,
+    /// How many times as much it is served as others.
+    pub(super) weight: u32,
     /// It is among those that may be forgotten.
     pub(super) is_listed: bool,
     pub(super) is_paused: bool,
@@ -112,6 +114,7 @@ impl Lane {
             in_flight: 0,
             calls: 0,
             place: 0,
+            weight: 1,
             is_listed: false,
             is_paused: false,
             is_held: false,
@@ -122,8 +125,7 @@ impl Lane {
 
     /// Which call is to be the head.
     fn first(&self, queue: &Queue, calls: &Calls) -> Option<CallSlot> {
-        let is_free = !queue.is_paused && !self.is_paused && !self.is_held;
-        if !is_free || self.in_flight >= queue.spec.in_flight_max() {
+        if self.is_paused || self.is_held || self.in_flight >= queue.spec.in_flight_max() {
             return None;
         }
         let back = self.returned().and_then(|returned| returned.back.first());
@@ -169,7 +171,7 @@ impl Lane {
 
     /// Whether nothing is known of it that a new one would not have, but for its fair share.
     pub(super) fn is_empty(&self) -> bool {
-        self.calls == 0 && !self.is_paused && !self.is_held
+        self.calls == 0 && !self.is_paused && !self.is_held && self.weight == 1
     }
 
     /// Whether it was served no farther anywhere than a new one would be.
@@ -243,9 +245,14 @@ impl Lanes {
         made
     }
 
-    /// All lanes of a queue.
-    pub(super) fn of(&self, queue: QueueSlot) -> Vec<LaneSlot> {
-        self.queue(queue).lanes.clone()
+    /// The lanes of a queue of which a call was started and has not ended: the heads of the others
+    /// do not hang on the queue's order.
+    pub(super) fn with_starts(&self, queue: QueueSlot) -> Vec<LaneSlot> {
+        let has_starts = |lane: &&LaneSlot| {
+            let lane = &self.lanes[index(**lane)];
+            lane.in_flight > 0 || lane.returned.is_some()
+        };
+        self.queue(queue).lanes.iter().filter(has_starts).copied().collect()
     }
 
     /// The lane of that name, made if there is none.

@@ -50,7 +50,7 @@ pub(super) struct MeterBook {
     pub(super) farthest: u64,
     /// Who stands here, a crowd for each queue: almost always one.
     pub(super) crowds: SmallVec<[Crowd; 1]>,
-    parked: Option<Box<BTreeSet<LaneSlot>>>,
+    parked: BTreeSet<LaneSlot>,
     pub(super) senior: Option<LaneSlot>,
 }
 
@@ -99,20 +99,17 @@ impl MeterBook {
 
     /// Sets a head aside.
     pub(super) fn park(&mut self, lane: LaneSlot) {
-        self.parked.get_or_insert_default().insert(lane);
+        self.parked.insert(lane);
     }
 
     /// Takes a head from among those set aside.
     pub(super) fn unpark(&mut self, lane: LaneSlot) {
-        if let Some(parked) = &mut self.parked {
-            parked.remove(&lane);
-            self.parked.take_if(|parked| parked.is_empty());
-        }
+        self.parked.remove(&lane);
     }
 
     /// Who is set aside.
     pub(super) fn parked(&self) -> impl Iterator<Item = LaneSlot> {
-        self.parked.iter().flat_map(|parked| parked.iter().copied())
+        self.parked.iter().copied()
     }
 
     /// How many stand here.
@@ -123,7 +120,7 @@ impl MeterBook {
     /// Whether nobody has anything to do with it.
     pub(super) fn is_left(&self) -> bool {
         let is_empty = self.crowds.iter().all(|crowd| crowd.standing.is_empty());
-        self.owed == 0 && is_empty && self.parked.is_none() && self.senior.is_none()
+        self.owed == 0 && is_empty && self.parked.is_empty() && self.senior.is_none()
     }
 }
 
@@ -214,7 +211,7 @@ impl Meters {
             vtime: 0,
             farthest: 0,
             crowds: SmallVec::new(),
-            parked: None,
+            parked: BTreeSet::new(),
             senior: None,
         }));
         self.by_partition.insert_unique(hash, made, |slot| {
