@@ -1,0 +1,3 @@
+//! Tollgate's state on disk and elsewhere, a folder for each backend.
+
+pub mod embedded;
