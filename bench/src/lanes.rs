@@ -135,6 +135,7 @@ impl World {
             expires: None,
             dedupe: None,
             supersedes: None,
+            body: [].into(),
         })
     }
 

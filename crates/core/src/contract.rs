@@ -17,8 +17,8 @@ pub use ask::{
 };
 
 use crate::lanes::{
-    Act, ActError, Acted, CallId, Claim, End, Explanation, Lease, QueueError, QueueSpec, Record,
-    Scope, Started,
+    Act, ActError, Acted, CallId, Claim, Claimed, End, Explanation, Lease, QueueError, QueueSpec,
+    Record, Scope,
 };
 use crate::limit::Definition;
 use crate::meter::{Meter, Standing};
@@ -113,7 +113,7 @@ pub trait Lanes: Meters {
     ) -> impl Future<Output = Answer<Vec<Result<Acted, ActError>>>> + Send;
 
     /// Starts calls of a queue, the first that may go first. Nothing if there is no such queue.
-    fn claim(&self, claim: Claim) -> impl Future<Output = Answer<Vec<Started>>> + Send;
+    fn claim(&self, claim: Claim) -> impl Future<Output = Answer<Vec<Claimed>>> + Send;
 
     /// Says until when someone asks for a queue's calls, whatever was said before: so long they keep
     /// their turn before those of other queues.

@@ -8,6 +8,7 @@ pub mod call;
 pub mod claim;
 pub mod effect;
 pub mod explain;
+pub mod kept;
 #[cfg(any(test, feature = "reference"))]
 pub mod naive;
 #[cfg(test)]
@@ -16,9 +17,10 @@ pub mod queue;
 mod scheduler;
 
 pub use act::{Act, ActError, Acted, Count, Record, Revision, Settle, Settlement, Write};
-pub use call::{Attempts, CallId, End, Lease, NewCall, Started};
+pub use call::{Attempts, CallId, Claimed, End, Lease, NewCall, Started};
 pub use claim::{Claim, Scope};
 pub use effect::Effect;
 pub use explain::{Explanation, Reason};
+pub use kept::{Kept, KeptFlight};
 pub use queue::{Backoff, OnDead, Order, QueueError, QueueSpec, QueueToll};
 pub use scheduler::Scheduler;

@@ -8,6 +8,7 @@ pub mod plain;
 #[cfg(test)]
 mod properties;
 mod settle;
+mod words;
 
 use crate::limit::Definition;
 use crate::rule::slots::HoldId;
@@ -15,6 +16,7 @@ use crate::rule::{Opening, Rule, RuleState};
 use crate::time::{Now, Span, Timestamp};
 use ledger::Ledger;
 use smallvec::SmallVec;
+pub(crate) use words::Words;
 
 /// Longest time an upstream's answer may close a meter.
 pub const CLOSED_MAX: Span = Span::from_days(1);

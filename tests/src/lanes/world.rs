@@ -129,6 +129,7 @@ pub(crate) fn call(lane: &str) -> NewCall {
         expires: None,
         dedupe: None,
         supersedes: None,
+        body: [].into(),
     }
 }
 

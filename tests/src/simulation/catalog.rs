@@ -100,6 +100,7 @@ impl Catalog {
             expires: later(random, 8),
             dedupe: key(random, 6),
             supersedes: key(random, 8),
+            body: [].into(),
         }
     }
 

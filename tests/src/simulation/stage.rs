@@ -46,6 +46,7 @@ impl Stage {
             expires: None,
             dedupe: None,
             supersedes: None,
+            body: [].into(),
         };
         let act = Act { enqueue: vec![call], ..Act::default() };
         self.scheduler.act(act, self.now).unwrap().enqueued[0]

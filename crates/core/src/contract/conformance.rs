@@ -134,7 +134,8 @@ impl<S: Stage> World<S> {
 
     async fn start_asking(&mut self, name: &str, most: usize, asks: Span) -> Vec<Started> {
         let claim = Claim { queue: queue(name), most, lease: None, asks };
-        let started = self.store().claim(claim).await.unwrap();
+        let claimed = self.store().claim(claim).await.unwrap();
+        let started: Vec<_> = claimed.into_iter().map(|claimed| claimed.started).collect();
         self.leases.extend(started.iter().map(|started| (started.lease.call, started.lease)));
         started
     }
@@ -262,6 +263,7 @@ fn call(queue_name: &str, lane: &str) -> NewCall {
         expires: None,
         dedupe: None,
         supersedes: None,
+        body: [].into(),
     }
 }
 

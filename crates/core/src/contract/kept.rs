@@ -6,8 +6,8 @@ use super::{
 };
 use crate::lanes::naive::Naive;
 use crate::lanes::{
-    Act, ActError, Acted, CallId, Claim, Effect, End, Explanation, Lease, QueueError, QueueSpec,
-    Record, Scheduler, Scope, Started,
+    Act, ActError, Acted, CallId, Claim, Claimed, Effect, End, Explanation, Lease, QueueError,
+    QueueSpec, Record, Scheduler, Scope, Started,
 };
 use crate::limit::Definition;
 use crate::name::{Key, LaneName, LimitName, Partition, QueueName};
@@ -87,15 +87,40 @@ struct Inner<M> {
     machine: M,
     now: Now,
     ends: BTreeMap<CallId, End>,
+    bodies: BTreeMap<CallId, Box<[u8]>>,
     woken: BTreeSet<QueueName>,
     wakers: Vec<Waker>,
+}
+
+/// The bodies of an act's calls, in the order of its parts.
+struct Bodies {
+    enqueued: Vec<Box<[u8]>>,
+    counted: Vec<Box<[u8]>>,
+}
+
+impl Bodies {
+    fn of(act: &Act) -> Self {
+        Self {
+            enqueued: act.enqueue.iter().map(|call| call.body.clone()).collect(),
+            counted: act.count_down.iter().map(|count| count.then.body.clone()).collect(),
+        }
+    }
+
+    /// With the calls that they became.
+    fn named(self, acted: &Acted) -> impl Iterator<Item = (CallId, Box<[u8]>)> {
+        let enqueued = acted.enqueued.iter().copied().zip(self.enqueued);
+        let counted = acted.counted.iter().map(|(_, then)| *then).zip(self.counted);
+        let counted = counted.filter_map(|(then, body)| Some((then?, body)));
+        enqueued.chain(counted).collect::<Vec<_>>().into_iter()
+    }
 }
 
 impl<M: Machine> Kept<M> {
     /// A machine whose clock stands at `now`.
     pub fn new(machine: M, now: Now) -> Self {
-        let (ends, woken, wakers) = (BTreeMap::new(), BTreeSet::new(), Vec::new());
-        Self { inner: Mutex::new(Inner { machine, now, ends, woken, wakers }) }
+        let (ends, bodies) = (BTreeMap::new(), BTreeMap::new());
+        let (woken, wakers) = (BTreeSet::new(), Vec::new());
+        Self { inner: Mutex::new(Inner { machine, now, ends, bodies, woken, wakers }) }
     }
 
     /// Sets the clock.
@@ -110,7 +135,7 @@ impl<M: Machine> Kept<M> {
     /// Gives a command, then tells whoever waits for queues that were woken.
     fn tell<T>(&self, command: impl FnOnce(&mut M, Now) -> T) -> Answer<T> {
         let mut inner = self.lock();
-        let Inner { machine, now, ends, woken, wakers } = &mut *inner;
+        let Inner { machine, now, ends, bodies: _, woken, wakers } = &mut *inner;
         let answer = command(machine, *now);
         ends.extend(machine.take_ended());
         woken.extend(machine.take_woken());
@@ -177,11 +202,29 @@ impl<M: Machine> Lanes for Kept<M> {
     }
 
     async fn act(&self, acts: Vec<Act>) -> Answer<Vec<Result<Acted, ActError>>> {
-        self.tell(|machine, now| acts.into_iter().map(|act| machine.act(act, now)).collect())
+        let bodies: Vec<Bodies> = acts.iter().map(Bodies::of).collect();
+        let answers = self.tell(|machine, now| {
+            acts.into_iter().map(|act| machine.act(act, now)).collect::<Vec<_>>()
+        })?;
+        let mut inner = self.lock();
+        for (bodies, acted) in bodies.into_iter().zip(&answers) {
+            let named = acted.as_ref().map(|acted| bodies.named(acted));
+            for (id, body) in named.into_iter().flatten() {
+                // A duplicate is the first call, with the first body.
+                inner.bodies.entry(id).or_insert(body);
+            }
+        }
+        Ok(answers)
     }
 
-    async fn claim(&self, claim: Claim) -> Answer<Vec<Started>> {
-        self.tell(|machine, now| machine.claim(&claim, now))
+    async fn claim(&self, claim: Claim) -> Answer<Vec<Claimed>> {
+        let starts = self.tell(|machine, now| machine.claim(&claim, now))?;
+        let inner = self.lock();
+        let claimed = starts.into_iter().map(|started| {
+            let body = inner.bodies.get(&started.lease.call).cloned().unwrap_or_default();
+            Claimed { started, body }
+        });
+        Ok(claimed.collect())
     }
 
     async fn ask(&self, queue: QueueName, until: Timestamp) -> Answer<()> {

@@ -28,6 +28,8 @@ pub struct NewCall {
     pub dedupe: Option<Key>,
     /// It takes the place of the call of this key that waits in the same lane.
     pub supersedes: Option<Key>,
+    /// What the worker gets. The scheduler keeps none of it in memory: bodies are the store's.
+    pub body: Box<[u8]>,
 }
 
 /// A started call's hold on its lane and its slots. The token fences: a later lease has a higher
@@ -63,6 +65,16 @@ pub struct Started {
     pub attempts: Attempts,
     /// When the lease ends unless it is renewed.
     pub expires: Timestamp,
+}
+
+/// A call that a worker is to start now, with what it needs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[must_use = "a started call holds its lane until it is settled or its lease expires"]
+pub struct Claimed {
+    /// What was decided.
+    pub started: Started,
+    /// What was handed in with the call.
+    pub body: Box<[u8]>,
 }
 
 /// How a call ended.

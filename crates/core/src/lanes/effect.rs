@@ -4,6 +4,7 @@
 use super::act::Revision;
 use super::call::{Attempts, CallId, End, Lease, NewCall};
 use super::claim::Scope;
+use super::kept::Kept;
 use super::queue::QueueSpec;
 use crate::contract::{MeterName, Receipt};
 use crate::limit::Definition;
@@ -159,6 +160,8 @@ pub enum Effect {
         /// Until when it is remembered.
         remembered: Timestamp,
     },
+    /// Something is as it was when a checkpoint was made.
+    Kept(Kept),
     /// A record was written, or removed.
     Written {
         /// Which.

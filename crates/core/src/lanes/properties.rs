@@ -38,6 +38,28 @@ proptest! {
     }
 
     #[test]
+    fn a_snapshot_is_all_that_lasts(steps in vec(step(), 1..60)) {
+        let mut world = World::new();
+        for step in steps.iter().chain([&Step::Wait(0)]) {
+            let _ = world.step(step);
+        }
+        let mut facts = Vec::new();
+        world.scheduler.snapshot(world.now, |fact| facts.push(fact));
+        let mut restored = super::Scheduler::recovered(&facts);
+        restored.advance(world.now);
+        prop_assert_eq!(restored.take_effects(), vec![], "nothing is decided again");
+        prop_assert_eq!(restored.lasting(world.now), world.scheduler.lasting(world.now));
+        let mut again = Vec::new();
+        restored.snapshot(world.now, |fact| again.push(fact));
+        prop_assert_eq!(sorted(&again), sorted(&facts));
+        for id in (0..world.calls).map(super::CallId) {
+            let [before, after] = [&world.scheduler, &restored].map(|it| it.explain(id, world.now));
+            let told = |told: super::Explanation| (told.attempts, told.position, told.not_before);
+            prop_assert_eq!(before.map(told), after.map(told), "{:?}", id);
+        }
+    }
+
+    #[test]
     fn nothing_starts_before_it_was_told(
         steps in vec(step(), 1..60),
         waits in vec(0..5_000_u64, 1..6),
@@ -57,4 +79,11 @@ proptest! {
             }
         }
     }
+}
+
+/// As text, in one order: what lies in tables has none.
+fn sorted(facts: &[super::Effect]) -> Vec<String> {
+    let mut written: Vec<_> = facts.iter().map(|fact| format!("{fact:?}")).collect();
+    written.sort_unstable();
+    written
 }

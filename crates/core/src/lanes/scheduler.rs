@@ -17,6 +17,7 @@ mod lanes;
 #[cfg(test)]
 mod lasting;
 mod meters;
+mod snapshot;
 mod sorted;
 mod waiting;
 
@@ -184,6 +185,18 @@ impl Scheduler {
     /// The record of a key.
     pub fn record(&self, key: &Key) -> Option<&Record> {
         self.records.get(key)
+    }
+
+    /// Notes where the store keeps a call's body.
+    pub fn locate(&mut self, id: CallId, body: u64) {
+        if let Some(slot) = self.calls.find(id) {
+            self.calls[slot].body = body;
+        }
+    }
+
+    /// Where the store keeps a call's body, as it was noted; 0 if it was not.
+    pub fn located(&self, id: CallId) -> Option<u64> {
+        self.calls.find(id).map(|slot| self.calls[slot].body)
     }
 
     /// Whether a call is there and not in flight.

@@ -1,5 +1,6 @@
 //! One rule's account at one meter: its state, what is promised ahead, and its low points.
 
+use super::words::Words;
 use crate::rule::{Opening, Rule, RuleState};
 use crate::time::{Now, Span, Timestamp};
 use std::collections::VecDeque;
@@ -25,6 +26,25 @@ struct Promise {
 }
 
 impl Ledger {
+    /// What is promised and its low points.
+    pub(super) fn to_words(&self, words: &mut Vec<u64>) {
+        words.push(self.promises.len() as u64);
+        let promises = self.promises.iter();
+        words.extend(promises.flat_map(|promise| [promise.starts.as_nanos(), promise.weight]));
+        let lows = &self.lows.points;
+        words.push(lows.len() as u64);
+        words.extend(lows.iter().flat_map(|low| [low.at.as_nanos(), low.to_full.as_nanos()]));
+    }
+
+    pub(super) fn from_words(state: RuleState, words: &mut Words<'_>) -> Option<Self> {
+        let promises = words
+            .list(|words| Some(Promise { starts: words.timestamp()?, weight: words.take()? }))?;
+        let points =
+            words.list(|words| Some(Low { at: words.timestamp()?, to_full: words.span()? }))?;
+        let lows = Lows { points: points.into() };
+        Some(Self { state, promises: promises.into(), lows })
+    }
+
     pub(super) fn new(state: RuleState) -> Self {
         Self { state, promises: VecDeque::new(), lows: Lows::default() }
     }

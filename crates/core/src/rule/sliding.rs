@@ -6,6 +6,7 @@
 
 use super::Opening;
 use crate::limit::{LimitError, checked_limit, checked_period};
+use crate::meter::Words;
 use crate::time::{Now, Span, Timestamp};
 use std::collections::VecDeque;
 
@@ -35,6 +36,20 @@ pub struct Sliding {
 struct Entry {
     at: Timestamp,
     weight: u64,
+}
+
+impl Sliding {
+    pub(crate) fn to_words(&self, words: &mut Vec<u64>) {
+        words.push(self.entries.len() as u64);
+        words.extend(self.entries.iter().flat_map(|entry| [entry.at.as_nanos(), entry.weight]));
+    }
+
+    pub(crate) fn from_words(words: &mut Words<'_>) -> Option<Self> {
+        let entries =
+            words.list(|words| Some(Entry { at: words.timestamp()?, weight: words.take()? }))?;
+        let total = entries.iter().try_fold(0_u64, |sum, entry| sum.checked_add(entry.weight))?;
+        Some(Self { entries: entries.into(), total })
+    }
 }
 
 impl SlidingRule {

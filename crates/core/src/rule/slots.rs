@@ -2,6 +2,7 @@
 
 use super::Opening;
 use crate::limit::{LimitError, checked_limit};
+use crate::meter::Words;
 use crate::time::{Now, Timestamp};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -76,6 +77,22 @@ impl SlotsRule {
 }
 
 impl Slots {
+    pub(crate) fn to_words(&self, words: &mut Vec<u64>) {
+        words.push(self.holds.len() as u64);
+        let each = self.holds.iter();
+        words.extend(each.flat_map(|(id, hold)| [id.0, hold.weight, hold.expires.as_nanos()]));
+    }
+
+    pub(crate) fn from_words(words: &mut Words<'_>) -> Option<Self> {
+        let holds =
+            words.list(|words| Some((HoldId(words.take()?), words.take()?, words.timestamp()?)))?;
+        let mut slots = Self::default();
+        for (id, weight, expires) in holds {
+            slots.hold(id, weight, expires);
+        }
+        Some(slots)
+    }
+
     /// Holds `weight` under a name that was not used before, up to `expires` (`Timestamp::MAX`:
     /// until it is let go).
     pub fn hold(&mut self, hold: HoldId, weight: u64, expires: Timestamp) {

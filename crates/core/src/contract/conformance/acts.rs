@@ -120,3 +120,19 @@ pub async fn a_call_that_is_settled_in_the_act_can_be_cancelled_in_it(stage: imp
     assert_eq!(world.act(act).await.unwrap().cancelled, [true]);
     assert_eq!(world.end(id).await, Some(End::Cancelled));
 }
+
+pub async fn a_worker_gets_the_body_that_was_handed_in(stage: impl Stage) {
+    let mut world = World::new(stage).await;
+    let with = |body: &[u8]| NewCall {
+        body: body.into(),
+        dedupe: Some(key("k")),
+        ..call("parallel", "a")
+    };
+    world.enqueue(with(b"first")).await;
+    world.enqueue(with(b"again")).await;
+    world.enqueue(NewCall { body: vec![7; 100_000].into(), ..call("parallel", "b") }).await;
+    let claim = Claim { queue: queue("parallel"), most: 10, lease: None, asks: Span::from_secs(0) };
+    let bodies = world.store().claim(claim).await.unwrap();
+    let bodies: Vec<_> = bodies.into_iter().map(|claimed| claimed.body).collect();
+    assert_eq!(bodies, [Box::from(*b"first"), vec![7; 100_000].into()]);
+}

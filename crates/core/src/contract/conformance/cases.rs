@@ -88,7 +88,8 @@ macro_rules! lanes_conformance {
                 a_join_enqueues_its_call_when_it_has_counted_down,
                 a_join_that_was_reached_is_opened_anew,
                 a_join_that_counts_from_nothing_is_refused_when_it_opens,
-                a_call_that_is_settled_in_the_act_can_be_cancelled_in_it;
+                a_call_that_is_settled_in_the_act_can_be_cancelled_in_it,
+                a_worker_gets_the_body_that_was_handed_in;
             scopes:
                 a_paused_queue_starts_nothing,
                 a_paused_lane_starts_nothing,

@@ -265,6 +265,7 @@ impl World {
             expires: fresh.expires.map(after),
             dedupe: fresh.dedupe.map(key),
             supersedes: fresh.supersedes.map(key),
+            body: [].into(),
         }
     }
 }

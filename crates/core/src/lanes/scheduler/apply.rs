@@ -3,12 +3,14 @@
 use super::Scheduler;
 use super::calls::{Call, CallSlot, Flight, LaneSlot, Line};
 use super::lanes::Head;
+use super::meters::QueueSlot;
 use crate::lanes::act::Record;
 use crate::lanes::call::{Attempts, CallId, End, Lease, NewCall};
 use crate::lanes::claim::Scope;
 use crate::lanes::effect::Effect;
 use crate::lanes::queue::OnDead;
 use crate::meter::{Holding, Payment};
+use crate::name::Key;
 use crate::rule::slots::HoldId;
 use crate::time::{Now, Timestamp};
 use crate::turn;
@@ -80,8 +82,9 @@ impl Scheduler {
             Effect::ReceiptSettled { receipt, actual, now, remembered } => {
                 self.receipt_settled(receipt, actual, *now, *remembered);
             }
+            Effect::Kept(kept) => self.restore(kept),
             Effect::Written { key, revision, bytes } => {
-                self.revisions = revision.0;
+                self.revisions = self.revisions.max(revision.0);
                 match bytes.clone() {
                     Some(bytes) => {
                         self.records.insert(key.clone(), Record { revision: *revision, bytes });
@@ -140,15 +143,27 @@ impl Scheduler {
         self.ids = id.0 + 1;
         let Some(queue) = self.lanes.find(&new.queue) else { return };
         let lane = self.lanes.at(queue, &new.lane);
+        let slot = self.take_in(id, lane, new);
+        if let Some(key) = &new.dedupe {
+            self.remember(queue, key, id, remembered);
+        }
+        match arrival {
+            Some(arrival) => self.line_up(slot, arrival),
+            None => self.join_later(slot),
+        }
+    }
+
+    /// Notes a call that is in no order yet.
+    pub(super) fn take_in(&mut self, id: CallId, lane: LaneSlot, new: &NewCall) -> CallSlot {
         let lines = self.resolve(&new.tolls);
         let (tolls, is_first) = self.calls.intern(&lines);
         for line in lines.iter().filter(|_| is_first) {
             self.meters[line.meter].owed += 1;
         }
-        let due = new.not_before.unwrap_or_default();
         let slot = self.calls.insert(Call {
             id,
-            arrival: due.as_nanos(),
+            arrival: new.not_before.unwrap_or_default().as_nanos(),
+            body: 0,
             lane,
             tolls,
             priority: new.priority,
@@ -156,24 +171,26 @@ impl Scheduler {
             may_expire: new.expires.is_some(),
             progress: None,
         });
+        let queue = self.lanes[lane].queue;
         self.lanes.queue_mut(queue).depth += 1;
         self.lanes[lane].calls += 1;
-        if let Some(key) = &new.dedupe {
-            self.dedupes.insert((queue, key.clone()), (id, remembered));
-            self.timers.dedupes.insert((remembered, queue, key.clone()));
-        }
         if let Some(key) = &new.supersedes {
             self.newest.insert(lane, key, slot);
         }
         if let Some(expires) = new.expires {
             self.timers.expiries.insert((expires, id));
         }
-        match arrival {
-            Some(arrival) => self.line_up(slot, arrival),
-            None => {
-                self.timers.joins.insert((due, id));
-            }
-        }
+        slot
+    }
+
+    pub(super) fn remember(&mut self, queue: QueueSlot, key: &Key, id: CallId, until: Timestamp) {
+        self.dedupes.insert((queue, key.clone()), (id, until));
+        self.timers.dedupes.insert((until, queue, key.clone()));
+    }
+
+    pub(super) fn join_later(&mut self, slot: CallSlot) {
+        let call = &self.calls[slot];
+        self.timers.joins.extend(call.due().map(|due| (due, call.id)));
     }
 
     fn joined(&mut self, id: CallId, arrival: u64) {
@@ -182,7 +199,7 @@ impl Scheduler {
     }
 
     /// Puts a call that never started into its lane's order.
-    fn line_up(&mut self, slot: CallSlot, arrival: u64) {
+    pub(super) fn line_up(&mut self, slot: CallSlot, arrival: u64) {
         self.arrivals = self.arrivals.max(arrival + 1);
         let call = &mut self.calls[slot];
         (call.arrival, call.has_joined) = (arrival, true);
@@ -300,9 +317,16 @@ impl Scheduler {
 
     fn came_back(&mut self, id: CallId, attempts: Attempts, eligible: Timestamp) {
         let Some(slot) = self.calls.find(id) else { return };
-        let (rank, lane) = (self.calls[slot].rank(), self.calls[slot].lane);
         let progress = self.calls[slot].progress.get_or_insert_default();
         (progress.attempts, progress.rests_until) = (attempts, eligible);
+        self.line_up_again(slot);
+    }
+
+    /// Puts a call that was started into its lane's order.
+    pub(super) fn line_up_again(&mut self, slot: CallSlot) {
+        let call = &self.calls[slot];
+        let (rank, lane, id) = (call.rank(), call.lane, call.id);
+        let eligible = call.progress.as_ref().map_or(self.now, |progress| progress.rests_until);
         let rests = eligible > self.now;
         if rests {
             self.timers.rests.insert((eligible, id));

@@ -36,6 +36,8 @@ pub(super) struct Call {
     pub(super) id: CallId,
     /// Before it has joined its lane: the instant at which it does, on the wall clock.
     pub(super) arrival: u64,
+    /// Where the store keeps its body.
+    pub(super) body: u64,
     pub(super) lane: LaneSlot,
     pub(super) tolls: TollsSlot,
     pub(super) priority: Priority,
@@ -151,6 +153,11 @@ impl Calls {
         let made = slot(sets.insert(TollSet { lines: lines.into(), hash, calls: 1 }));
         self.by_lines.insert_unique(hash, made, |set| sets[index(*set)].hash);
         (made, true)
+    }
+
+    /// All calls, in no order.
+    pub(super) fn iter(&self) -> impl Iterator<Item = (CallSlot, &Call)> {
+        self.calls.iter().map(|(index, call)| (slot(index), call))
     }
 
     /// The calls in the order of their ids, as they are.

@@ -31,7 +31,7 @@ pub(super) struct Queue {
     pub(super) free: BTreeSet<(Rank, LaneSlot)>,
     /// Meters at which one of its heads may have its turn, by that head's rank.
     pub(super) open: BTreeSet<(Rank, MeterSlot)>,
-    lanes: Vec<LaneSlot>,
+    pub(super) lanes: Vec<LaneSlot>,
 }
 
 /// A lane.
@@ -216,6 +216,10 @@ pub(super) struct Lanes {
 impl Lanes {
     pub(super) fn find(&self, name: &str) -> Option<QueueSlot> {
         self.by_name.get(name).copied()
+    }
+
+    pub(super) fn queues(&self) -> impl Iterator<Item = &Queue> {
+        self.queues.iter().map(|(_, queue)| queue)
     }
 
     pub(super) fn queue(&self, queue: QueueSlot) -> &Queue {

@@ -21,12 +21,12 @@ pub(super) type QueueSlot = u32;
 /// A limit, also one that was removed: calls may still owe there.
 #[derive(Debug)]
 pub(super) struct LimitBook {
-    name: LimitName,
+    pub(super) name: LimitName,
     pub(super) definition: Option<Definition>,
     /// The one its meters were last used with.
-    last: Option<Definition>,
+    pub(super) last: Option<Definition>,
     pub(super) is_paused: bool,
-    meters: Vec<MeterSlot>,
+    pub(super) meters: Vec<MeterSlot>,
 }
 
 /// A meter, and who is at it.
@@ -41,7 +41,7 @@ pub(super) struct MeterBook {
     pub(super) owed: u32,
     /// It is among those that may be forgotten.
     pub(super) is_listed: bool,
-    partition: Option<Partition>,
+    pub(super) partition: Option<Partition>,
     /// `None`: as new.
     pub(super) meter: Option<Box<Meter>>,
     /// The start tag of the last that started: what fair queueing counts from.
@@ -137,6 +137,10 @@ pub(super) struct Meters {
 impl Meters {
     pub(super) fn limit(&self, name: &str) -> Option<LimitSlot> {
         self.by_name.get(name).copied()
+    }
+
+    pub(super) fn limits(&self) -> impl Iterator<Item = &LimitBook> {
+        self.limits.iter().map(|(_, book)| book)
     }
 
     pub(super) fn book(&self, limit: LimitSlot) -> &LimitBook {

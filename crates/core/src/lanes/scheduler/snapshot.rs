@@ -1,0 +1,204 @@
+//! What lasts, as a list of facts that make the same state when they are applied.
+
+use super::Scheduler;
+use super::calls::{Call, CallSlot, Flight, Line, Progress};
+use crate::lanes::call::NewCall;
+use crate::lanes::claim::Scope;
+use crate::lanes::effect::Effect;
+use crate::lanes::kept::{Kept, KeptFlight};
+use crate::meter::Meter;
+use crate::time::{Now, Timestamp};
+use crate::toll::Toll;
+use std::collections::HashMap;
+
+impl Scheduler {
+    /// All that lasts, each fact after those it builds on. Bodies are empty: the store knows where
+    /// they are. How far lanes were served at meters is not among it: that is fair for an hour, not
+    /// for good.
+    pub fn snapshot(&self, now: Now, mut each: impl FnMut(Effect)) {
+        each(Effect::Kept(Kept::Counters {
+            ids: self.ids,
+            tokens: self.tokens,
+            arrivals: self.arrivals,
+            revisions: self.revisions,
+            now: self.now,
+        }));
+        self.meters.snapshot(now, &mut each);
+        self.lanes.snapshot(&mut each);
+        let expiries: HashMap<_, _> =
+            self.timers.expiries.iter().map(|(expires, id)| (*id, *expires)).collect();
+        let mut calls: Vec<_> = self.calls.iter().map(|(slot, call)| (call.id, slot)).collect();
+        calls.sort_unstable();
+        for (id, slot) in calls {
+            each(self.kept_call(slot, expiries.get(&id).copied()));
+        }
+        for ((queue, key), (id, until)) in &self.dedupes {
+            let (queue, key) = (self.lanes.queue(*queue).name.clone(), key.clone());
+            each(Effect::Kept(Kept::Dedupe { queue, key, id: *id, until: *until }));
+        }
+        for (until, id) in &self.timers.receipts {
+            each(Effect::Kept(Kept::Receipt { id: *id, until: *until }));
+        }
+        for (key, record) in &self.records {
+            let (key, bytes) = (key.clone(), Some(record.bytes.clone()));
+            each(Effect::Written { key, revision: record.revision, bytes });
+        }
+        for (key, left) in &self.joins {
+            each(Effect::Counted { key: key.clone(), left: *left });
+        }
+    }
+
+    fn kept_call(&self, slot: CallSlot, expires: Option<Timestamp>) -> Effect {
+        let call = &self.calls[slot];
+        let lane = &self.lanes[call.lane];
+        let toll = |line: &Line| {
+            let (limit, partition) = self.meters.name(line.meter);
+            let Line { weight, hears_feedback, .. } = *line;
+            Toll { limit: limit.clone(), partition: partition.cloned(), weight, hears_feedback }
+        };
+        let new = NewCall {
+            queue: self.lanes.queue(lane.queue).name.clone(),
+            lane: lane.name.clone(),
+            tolls: self.calls.lines(call).iter().map(toll).collect(),
+            priority: call.priority,
+            not_before: call.due(),
+            expires,
+            dedupe: None,
+            supersedes: self.newest.keys.get(&slot).map(|(_, key)| key.clone()),
+            body: [].into(),
+        };
+        let progress = call.progress.as_deref();
+        Effect::Kept(Kept::Call {
+            id: call.id,
+            call: Box::new(new),
+            arrival: call.has_joined.then_some(call.arrival),
+            attempts: progress.map(|progress| progress.attempts),
+            rests_until: progress.map_or(Timestamp::default(), |progress| progress.rests_until),
+            is_cancelled: progress.is_some_and(|progress| progress.is_cancelled),
+            flight: call.flight().map(Flight::kept),
+        })
+    }
+
+    /// Makes something as it was.
+    pub(super) fn restore(&mut self, kept: &Kept) {
+        match kept {
+            Kept::Counters { ids, tokens, arrivals, revisions, now } => {
+                (self.ids, self.tokens) = (*ids, *tokens);
+                (self.arrivals, self.revisions, self.now) = (*arrivals, *revisions, *now);
+            }
+            Kept::Meter { name: (limit, partition), words, closed } => {
+                let closed = closed.as_ref().map(|(until, reason)| (*until, &**reason));
+                let Some(limit) = self.meters.limit(limit) else { return };
+                let definition = self.meters.book(limit).definition.as_ref();
+                let kept = definition.and_then(|it| Meter::from_words(it, words, closed));
+                let slot = self.meters.at(limit, partition.as_ref());
+                self.meters[slot].meter = kept.map(Box::new);
+                self.used(slot);
+            }
+            Kept::Lane { queue, lane, is_paused, is_held, weight } => {
+                let Some(queue) = self.lanes.find(queue) else { return };
+                let slot = self.lanes.at(queue, lane);
+                let lane = &mut self.lanes[slot];
+                (lane.is_paused, lane.is_held, lane.weight) = (*is_paused, *is_held, *weight);
+            }
+            Kept::Call { .. } => self.restore_call(kept),
+            Kept::Dedupe { queue, key, id, until } => {
+                if let Some(queue) = self.lanes.find(queue) {
+                    self.remember(queue, key, *id, *until);
+                }
+            }
+            Kept::Receipt { id, until } => {
+                self.settled.insert(*id);
+                self.timers.receipts.insert((*until, *id));
+            }
+        }
+    }
+
+    fn restore_call(&mut self, kept: &Kept) {
+        let Kept::Call { id, call, arrival, attempts, rests_until, is_cancelled, flight } = kept
+        else {
+            return;
+        };
+        let Some(queue) = self.lanes.find(&call.queue) else { return };
+        let lane = self.lanes.at(queue, &call.lane);
+        let slot = self.take_in(*id, lane, call);
+        let Some(arrival) = arrival else { return self.join_later(slot) };
+        let Some(attempts) = attempts else { return self.line_up(slot, *arrival) };
+        let (is_cancelled, rests_until) = (*is_cancelled, *rests_until);
+        let kept = flight.as_ref().map(Flight::restored);
+        let progress = Progress { attempts: *attempts, is_cancelled, flight: kept, rests_until };
+        let call: &mut Call = &mut self.calls[slot];
+        (call.arrival, call.has_joined) = (*arrival, true);
+        call.progress = Some(Box::new(progress));
+        match flight {
+            Some(KeptFlight { token, expires, .. }) => {
+                self.timers.leases.insert((*expires, *token, slot));
+                self.lanes[lane].in_flight += 1;
+            }
+            None => self.line_up_again(slot),
+        }
+        self.touched.push(lane);
+    }
+}
+
+impl Flight {
+    fn kept(&self) -> KeptFlight {
+        let Self { token, expires, payments } = self;
+        KeptFlight {
+            token: *token,
+            expires: *expires,
+            payments: payments.iter().copied().collect(),
+        }
+    }
+
+    fn restored(kept: &KeptFlight) -> Self {
+        let KeptFlight { token, expires, payments } = kept;
+        Self { token: *token, expires: *expires, payments: payments.iter().copied().collect() }
+    }
+}
+
+impl super::meters::Meters {
+    fn snapshot(&self, now: Now, each: &mut impl FnMut(Effect)) {
+        for limit in self.limits() {
+            let (name, last) = (limit.name.clone(), limit.last.clone());
+            each(Effect::LimitDefined { name: name.clone(), definition: last.clone(), now });
+            for slot in &limit.meters {
+                let (meter, last) = (self[*slot].meter.as_ref(), last.as_ref());
+                let (Some(meter), Some(last)) = (meter, last) else { continue };
+                if !meter.is_forgettable(last, now) {
+                    let name = (limit.name.clone(), self[*slot].partition.clone());
+                    let closed = meter.closed(now.at);
+                    let closed = closed.map(|(until, reason)| (until, reason.into()));
+                    let words = meter.to_words().into();
+                    each(Effect::Kept(Kept::Meter { name, words, closed }));
+                }
+            }
+            if limit.definition.is_none() {
+                each(Effect::LimitDefined { name: name.clone(), definition: None, now });
+            }
+            if limit.is_paused {
+                each(Effect::Paused(Scope::Limit(name)));
+            }
+        }
+    }
+}
+
+impl super::lanes::Lanes {
+    fn snapshot(&self, each: &mut impl FnMut(Effect)) {
+        for queue in self.queues() {
+            let (name, spec) = (queue.name.clone(), queue.spec.clone());
+            each(Effect::QueueDefined { name: name.clone(), spec });
+            if queue.is_paused {
+                each(Effect::Paused(Scope::Queue(name.clone())));
+            }
+            for slot in &queue.lanes {
+                let lane = &self[*slot];
+                let (is_paused, is_held, weight) = (lane.is_paused, lane.is_held, lane.weight);
+                if is_paused || is_held || weight != 1 {
+                    let (queue, lane) = (name.clone(), lane.name.clone());
+                    each(Effect::Kept(Kept::Lane { queue, lane, is_paused, is_held, weight }));
+                }
+            }
+        }
+    }
+}
