@@ -5,7 +5,7 @@
 use anyhow::bail;
 
 use crate::plan::{FULL, Plan, QUICK};
-use crate::{decisions, http, lanes, longest, machine, memory, waiters};
+use crate::{decisions, http, lanes, longest, machine, memory, store, waiters};
 
 /// Runs the whole comparison, or one child's part of it.
 pub fn run(arguments: &[String]) -> anyhow::Result<()> {
@@ -42,6 +42,21 @@ pub fn run_lanes(arguments: &[String]) -> anyhow::Result<()> {
             let (lanes, calls) = lanes::parse(count, calls)?;
             return answer(&lanes::measure_here(meters, lanes, calls)?);
         }
+        _ => bail!("unknown arguments {arguments:?}: give none"),
+    }
+    Ok(())
+}
+
+/// Runs the bench of the embedded store, or one child's part of it.
+pub fn run_store(arguments: &[String]) -> anyhow::Result<()> {
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    match arguments.as_slice() {
+        [] => {
+            let cycles = store::life_cycles(&store::TOGETHER)?;
+            println!("{}\n\n{cycles}\n{}", machine::describe(), store::restarts()?);
+        }
+        ["cycles", together] => println!("{}", store::life_cycles(&[together.parse()?])?),
+        [store::COMMAND, folder] => return answer(&store::restart_here(folder)?),
         _ => bail!("unknown arguments {arguments:?}: give none"),
     }
     Ok(())

@@ -17,6 +17,7 @@ mod lanes;
 mod longest;
 mod memory;
 mod race;
+mod store;
 mod waiters;
 
 mod command;
@@ -24,4 +25,4 @@ mod machine;
 mod process;
 mod table;
 
-pub use command::{run, run_http, run_lanes};
+pub use command::{run, run_http, run_lanes, run_store};

@@ -1,9 +1,14 @@
 //! The embedded store: everything in one folder, held by one process.
 //!
-//! So far its log: records are collected in a [`log::Batch`], a batch is committed by one write
-//! and one sync, and a [`committer::Committer`] does that on a thread of its own while the next
-//! batch is being filled. Neither knows what a record means.
+//! [`Embedded`] keeps the contracts of meters and lanes. Its effects are records: collected in a
+//! [`log::Batch`], committed by one write and one sync, on the thread of a [`committer::Committer`]
+//! while the next batch is being filled.
 
+pub mod codec;
 pub mod committer;
 pub mod disk;
 pub mod log;
+mod store;
+mod varint;
+
+pub use store::{Embedded, OpenError, Opened, StoreSettings, TimeSource};

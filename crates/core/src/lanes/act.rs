@@ -8,6 +8,11 @@ use crate::toll::TollError;
 /// Most changes in one act: an act is one write, held in memory whole.
 pub const ACT_CHANGES_MAX: usize = 10_000;
 
+/// Longest body of a call.
+pub const BODY_BYTES_MAX: usize = 16 << 20;
+/// Most bytes of bodies and records in one act.
+pub const ACT_BYTES_MAX: usize = 64 << 20;
+
 /// One atomic change: every part is done, or none is.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Act {
@@ -163,12 +168,49 @@ pub enum ActError {
         /// How many.
         given: usize,
     },
+    /// A body that is too long.
+    #[error(
+        "call {at}: a body may have up to {BODY_BYTES_MAX} bytes, and this one has {bytes}: keep it elsewhere and send a reference"
+    )]
+    BodyTooLong {
+        /// Which new call.
+        at: usize,
+        /// How many.
+        bytes: usize,
+    },
+    /// More bytes than one act may hold.
+    #[error("an act holds up to {ACT_BYTES_MAX} bytes, and this one {bytes}: split it")]
+    TooManyBytes {
+        /// How many.
+        bytes: usize,
+    },
     /// A name is not one.
     #[error(transparent)]
     Name(#[from] NameError),
 }
 
 impl Act {
+    /// Refuses what is larger than an act may be.
+    pub(super) fn check_size(&self) -> Result<(), ActError> {
+        let given = self.changes();
+        if given > ACT_CHANGES_MAX {
+            return Err(ActError::TooManyChanges { given });
+        }
+        let new = self.enqueue.iter().enumerate();
+        let thens = self.count_down.iter().map(|count| &count.then).enumerate();
+        let mut bytes = self.write.iter().flat_map(|write| &write.bytes).map(|it| it.len()).sum();
+        for (at, call) in new.chain(thens) {
+            if call.body.len() > BODY_BYTES_MAX {
+                return Err(ActError::BodyTooLong { at, bytes: call.body.len() });
+            }
+            bytes += call.body.len();
+        }
+        if bytes > ACT_BYTES_MAX {
+            return Err(ActError::TooManyBytes { bytes });
+        }
+        Ok(())
+    }
+
     /// How many changes there are.
     pub fn changes(&self) -> usize {
         let Self { settle, cancel, write, enqueue, count_down } = self;

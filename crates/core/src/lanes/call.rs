@@ -78,8 +78,9 @@ pub struct Claimed {
 }
 
 /// How a call ended.
+// Not `non_exhaustive`: the stores write each of them down, and are to be told of a new one when they
+// are compiled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[non_exhaustive]
 pub enum End {
     /// It was done.
     Done,

@@ -11,9 +11,27 @@ use crate::limit::Definition;
 use crate::name::{Key, LaneName, LimitName, Partition, QueueName};
 use crate::time::{Now, Timestamp};
 
+impl Effect {
+    /// When it was decided, if that matters.
+    pub fn now(&self) -> Option<Now> {
+        match self {
+            Self::LimitDefined { now, .. }
+            | Self::Started { now, .. }
+            | Self::Renewed { now, .. }
+            | Self::Settled { now, .. }
+            | Self::Closed { now, .. }
+            | Self::Paid { now, .. }
+            | Self::ReceiptRenewed { now, .. }
+            | Self::ReceiptSettled { now, .. } => Some(*now),
+            _ => None,
+        }
+    }
+}
+
 /// One fact.
+// Not `non_exhaustive`: the stores write each of them down, and are to be told of a new one when they
+// are compiled.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
 pub enum Effect {
     /// A limit was defined, changed or removed.
     LimitDefined {

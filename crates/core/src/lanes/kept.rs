@@ -7,8 +7,9 @@ use crate::name::{Key, LaneName, QueueName};
 use crate::time::Timestamp;
 
 /// One thing as it is.
+// Not `non_exhaustive`: the stores write each of them down, and are to be told of a new one when they
+// are compiled.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
 pub enum Kept {
     /// Where the counters stand.
     Counters {

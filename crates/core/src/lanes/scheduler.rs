@@ -36,6 +36,9 @@ use lanes::Lanes;
 use meters::{Meters, QueueSlot};
 use std::collections::{BTreeSet, HashMap, HashSet};
 
+/// Names come from callers: where they fall is seeded anew for each table.
+type Hashing = foldhash::fast::RandomState;
+
 /// Calls, lanes, meters and leases, and everything that can be done to them.
 #[derive(Debug, Default)]
 pub struct Scheduler {
@@ -43,13 +46,13 @@ pub struct Scheduler {
     lanes: Lanes,
     meters: Meters,
     timers: Timers,
-    records: HashMap<Key, Record>,
-    joins: HashMap<Key, u64>,
+    records: HashMap<Key, Record, Hashing>,
+    joins: HashMap<Key, u64, Hashing>,
     /// The first call of a key, and until when the key is remembered.
-    dedupes: HashMap<(QueueSlot, Key), (CallId, Timestamp)>,
+    dedupes: HashMap<(QueueSlot, Key), (CallId, Timestamp), Hashing>,
     newest: Newest,
     /// Receipts that were settled and have not expired.
-    settled: HashSet<u64>,
+    settled: HashSet<u64, Hashing>,
     ids: u64,
     tokens: u64,
     arrivals: u64,
@@ -66,6 +69,8 @@ pub struct Scheduler {
     idle: Idle,
     /// Queues that may have something to start and were not told yet.
     woken: BTreeSet<QueueSlot>,
+    /// Where the bodies of calls that ended were kept.
+    freed: Vec<u64>,
     /// What changed and was not reported yet.
     effects: Vec<Effect>,
 }
@@ -73,8 +78,8 @@ pub struct Scheduler {
 /// The call of each key that newer ones replace.
 #[derive(Debug, Default)]
 struct Newest {
-    by_key: HashMap<(LaneSlot, Key), CallSlot>,
-    keys: HashMap<CallSlot, (LaneSlot, Key)>,
+    by_key: HashMap<(LaneSlot, Key), CallSlot, Hashing>,
+    keys: HashMap<CallSlot, (LaneSlot, Key), Hashing>,
 }
 
 impl Newest {
@@ -187,11 +192,26 @@ impl Scheduler {
         self.records.get(key)
     }
 
+    /// Limit time, as far as it is known: it goes on from there.
+    pub fn latest(&self) -> Timestamp {
+        self.now
+    }
+
     /// Notes where the store keeps a call's body.
     pub fn locate(&mut self, id: CallId, body: u64) {
         if let Some(slot) = self.calls.find(id) {
             self.calls[slot].body = body;
         }
+    }
+
+    /// Where the bodies of all calls are kept.
+    pub fn locations(&self) -> impl Iterator<Item = u64> {
+        self.calls.iter().map(|(_, call)| call.body)
+    }
+
+    /// Where the bodies were kept of calls that ended since this was asked last.
+    pub fn take_freed(&mut self) -> Vec<u64> {
+        std::mem::take(&mut self.freed)
     }
 
     /// Where the store keeps a call's body, as it was noted; 0 if it was not.

@@ -4,6 +4,7 @@
 //! the process dies. Used as trait objects, so that nothing above has a type parameter; a call
 //! through a table is nothing beside the system call behind it.
 
+pub(in crate::embedded) mod part;
 mod real;
 #[cfg(any(test, feature = "simulation"))]
 pub mod simulated;

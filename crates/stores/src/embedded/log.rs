@@ -30,7 +30,6 @@ mod scan;
 mod segment;
 #[cfg(test)]
 mod tests;
-mod varint;
 mod window;
 mod writing;
 
@@ -38,7 +37,7 @@ pub use batch::Batch;
 pub use error::LogError;
 pub use position::{BatchPlace, Position};
 pub use reader::Reader;
-pub use scan::{Report, TornTail, verify};
+pub use scan::{Report, TornTail, read, verify};
 pub use segment::SegmentNumber;
 
 use self::reader::OpenFiles;

@@ -19,7 +19,9 @@ macro_rules! lanes_conformance {
                 a_queue_takes_all_calls_of_an_act_or_none,
                 duplicates_and_superseding_calls_need_no_room,
                 a_call_that_ends_in_the_act_makes_no_room_in_it,
-                the_call_of_a_join_needs_room_only_when_it_is_enqueued;
+                the_call_of_a_join_needs_room_only_when_it_is_enqueued,
+                a_body_that_is_too_long_is_refused,
+                more_bytes_than_an_act_may_hold_are_refused;
             order:
                 a_lane_goes_by_priority_and_then_by_arrival,
                 a_claim_goes_over_lanes_by_priority_and_then_by_arrival,

@@ -1,7 +1,7 @@
 //! The checks of an act: the first thing that is wrong with it.
 
 use super::Naive;
-use crate::lanes::act::{ACT_CHANGES_MAX, Act, ActError, Revision, Settle};
+use crate::lanes::act::{Act, ActError, Revision, Settle};
 use crate::lanes::call::{Lease, NewCall};
 use crate::name::{Key, QueueName};
 use crate::toll::{self, Toll, TollError};
@@ -10,10 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 impl Naive {
     /// Everything but the depth of the queues, which is checked last and knows what the act did.
     pub(super) fn check(&self, act: &Act) -> Result<(), ActError> {
-        let given = act.changes();
-        if given > ACT_CHANGES_MAX {
-            return Err(ActError::TooManyChanges { given });
-        }
+        act.check_size()?;
         self.check_settles(act)?;
         self.check_writes(act)?;
         for (at, new) in act.enqueue.iter().enumerate() {

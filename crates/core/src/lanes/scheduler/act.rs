@@ -3,15 +3,14 @@
 use super::Scheduler;
 use super::calls::{CallSlot, Line};
 use super::meters::QueueSlot;
-use crate::lanes::act::{
-    ACT_CHANGES_MAX, Act, ActError, Acted, Count, Revision, Settle, Settlement, Write,
-};
+use crate::lanes::act::{Act, ActError, Acted, Count, Revision, Settle, Settlement, Write};
 use crate::lanes::call::{CallId, End, Lease, NewCall};
 use crate::lanes::effect::Effect;
 use crate::name::Key;
 use crate::rule::Rule;
 use crate::time::{Now, Span};
 use crate::toll::{self, Toll, TollError};
+use smallvec::SmallVec;
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -33,9 +32,7 @@ impl Scheduler {
     }
 
     fn check(&self, act: &Act) -> Result<(), ActError> {
-        if act.changes() > ACT_CHANGES_MAX {
-            return Err(ActError::TooManyChanges { given: act.changes() });
-        }
+        act.check_size()?;
         self.check_settles(&act.settle)?;
         self.check_writes(&act.write)?;
         for (at, call) in act.enqueue.iter().enumerate() {
@@ -47,8 +44,10 @@ impl Scheduler {
 
     fn check_settles(&self, settles: &[Settle]) -> Result<(), ActError> {
         let mut settled = BTreeSet::new();
+        let is_one = settles.len() == 1;
         for (at, settle) in settles.iter().enumerate() {
-            let slot = self.in_flight(settle.lease).filter(|_| settled.insert(settle.lease));
+            let found = self.in_flight(settle.lease);
+            let slot = found.filter(|_| is_one || settled.insert(settle.lease));
             let Some(slot) = slot else { return Err(ActError::LeaseLost { at }) };
             for (limit, _) in &settle.actual {
                 let owed = self.meters.limit(limit);
@@ -113,12 +112,11 @@ impl Scheduler {
                 coming.add(self, &count.then);
             }
         }
-        for (queue, name) in coming.queues {
-            let (held, bound) =
-                (self.lanes.queue(queue).depth, self.lanes.queue(queue).spec.depth_max);
-            let new = coming.new.get(&queue).copied().unwrap_or(0);
-            if new > 0 && held.saturating_add(new) > bound {
-                return Err(ActError::QueueFull { queue: name.queue.clone(), depth: bound });
+        for (queue, new) in coming.queues {
+            let book = self.lanes.queue(queue);
+            let bound = book.spec.depth_max;
+            if new > 0 && book.depth.saturating_add(new) > bound {
+                return Err(ActError::QueueFull { queue: book.name.clone(), depth: bound });
             }
         }
         Ok(())
@@ -284,22 +282,24 @@ impl<'a> Joins<'a> {
 /// New calls by queue, as far as they make it deeper.
 struct Coming<'a> {
     cancelled: &'a [CallId],
-    queues: Vec<(QueueSlot, &'a NewCall)>,
-    new: BTreeMap<QueueSlot, u64>,
+    /// In the order in which they were named.
+    queues: SmallVec<[(QueueSlot, u64); 1]>,
     keys: BTreeSet<(QueueSlot, &'a Key)>,
     replaced: BTreeSet<(QueueSlot, &'a str, &'a Key)>,
 }
 
 impl<'a> Coming<'a> {
     fn new(cancelled: &'a [CallId]) -> Self {
-        let (queues, new) = (Vec::new(), BTreeMap::new());
-        Self { cancelled, queues, new, keys: BTreeSet::new(), replaced: BTreeSet::new() }
+        let queues = SmallVec::new();
+        Self { cancelled, queues, keys: BTreeSet::new(), replaced: BTreeSet::new() }
     }
 
     fn add(&mut self, scheduler: &Scheduler, call: &'a NewCall) {
         let Some(queue) = scheduler.lanes.find(&call.queue) else { return };
-        if !self.queues.iter().any(|(known, _)| *known == queue) {
-            self.queues.push((queue, call));
+        let known = self.queues.iter().position(|(known, _)| *known == queue);
+        let place = known.unwrap_or(self.queues.len());
+        if known.is_none() {
+            self.queues.push((queue, 0));
         }
         let is_known = scheduler.duplicate(queue, call).is_some();
         let is_again = call.dedupe.as_ref().is_some_and(|key| !self.keys.insert((queue, key)));
@@ -313,7 +313,7 @@ impl<'a> Coming<'a> {
             .as_ref()
             .is_some_and(|key| !self.replaced.insert((queue, &call.lane, key)));
         if !replaces && !again {
-            *self.new.entry(queue).or_insert(0) += 1;
+            self.queues[place].1 += 1;
         }
     }
 }

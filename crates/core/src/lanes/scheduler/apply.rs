@@ -27,10 +27,22 @@ impl Scheduler {
         scheduler
     }
 
+    /// Lets something happen that was decided before. Once all of it has, [`Self::advance`] brings
+    /// the lanes up to date.
+    pub fn replay(&mut self, effect: &Effect) {
+        self.apply(effect);
+    }
+
     /// What changed since this was asked last, in order. Kept until someone takes it: who needs none
     /// of it takes it all the same.
     pub fn take_effects(&mut self) -> Vec<Effect> {
         std::mem::take(&mut self.effects)
+    }
+
+    /// As [`Self::take_effects`], into a list that was emptied: its memory is used again.
+    pub fn swap_effects(&mut self, effects: &mut Vec<Effect>) {
+        effects.clear();
+        std::mem::swap(&mut self.effects, effects);
     }
 
     /// Changes what lasts, and says so.
@@ -40,6 +52,7 @@ impl Scheduler {
     }
 
     fn apply(&mut self, effect: &Effect) {
+        self.now = effect.now().map_or(self.now, |now| self.now.max(now.at));
         match effect {
             Effect::LimitDefined { name, definition, now } => {
                 if let Some(limit) = self.meters.define(name, definition.clone(), *now) {
@@ -358,6 +371,9 @@ impl Scheduler {
         self.lanes[lane].calls -= 1;
         self.touched.push(lane);
         self.newest.remove(slot);
+        if self.calls[slot].body != 0 {
+            self.freed.push(self.calls[slot].body);
+        }
         for line in self.calls.remove(slot).into_iter().flatten() {
             self.meters[line.meter].owed -= 1;
             self.used(line.meter);

@@ -1,5 +1,6 @@
 //! Queues and their lanes: who waits in which order, and which call is a lane's head.
 
+use super::Hashing;
 use super::calls::{CallSlot, Calls, LaneSlot, MeterSlot, Rank, index, slot};
 use super::meters::{MeterBook, QueueSlot};
 use super::sorted::Sorted;
@@ -12,7 +13,7 @@ use hashbrown::HashTable;
 use slab::Slab;
 use smallvec::SmallVec;
 use std::collections::{BTreeSet, HashMap};
-use std::hash::{BuildHasher, RandomState};
+use std::hash::BuildHasher;
 
 /// Most meters at which a lane remembers how far it was served.
 const FINISHES_MAX: usize = 16;
@@ -207,10 +208,10 @@ impl Lane {
 #[derive(Debug, Default)]
 pub(super) struct Lanes {
     queues: Slab<Queue>,
-    by_name: HashMap<QueueName, QueueSlot>,
+    by_name: HashMap<QueueName, QueueSlot, Hashing>,
     lanes: Slab<Lane>,
     by_key: HashTable<LaneSlot>,
-    hashing: RandomState,
+    hashing: Hashing,
 }
 
 impl Lanes {

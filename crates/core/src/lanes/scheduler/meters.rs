@@ -1,5 +1,6 @@
 //! Limits and their meters, and who stands at each.
 
+use super::Hashing;
 use super::calls::{LaneSlot, MeterSlot, Rank, index, slot};
 use super::sorted::Sorted;
 use crate::limit::Definition;
@@ -11,7 +12,7 @@ use hashbrown::HashTable;
 use slab::Slab;
 use smallvec::SmallVec;
 use std::collections::{BTreeSet, HashMap};
-use std::hash::{BuildHasher, RandomState};
+use std::hash::BuildHasher;
 
 /// Where a limit is kept.
 pub(super) type LimitSlot = u32;
@@ -127,10 +128,10 @@ impl MeterBook {
 #[derive(Debug, Default)]
 pub(super) struct Meters {
     limits: Slab<LimitBook>,
-    by_name: HashMap<LimitName, LimitSlot>,
+    by_name: HashMap<LimitName, LimitSlot, Hashing>,
     meters: Slab<MeterBook>,
     by_partition: HashTable<MeterSlot>,
-    hashing: RandomState,
+    hashing: Hashing,
     births: u32,
 }
 

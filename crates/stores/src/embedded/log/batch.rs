@@ -1,7 +1,7 @@
 //! Records on their way to the log, already in the form in which they are written.
 
 use super::frame::{FRAME_HEADER_BYTES, FrameHeader};
-use super::varint;
+use crate::embedded::varint;
 
 /// Records that are committed together: after a crash all of them are there, or none.
 ///

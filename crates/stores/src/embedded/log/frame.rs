@@ -6,13 +6,13 @@
 //! | 4 | checksum of the content |
 //! | 4 | length of the content |
 //! | 8 | sequence number |
-//! | … | content: each record's length (`varint.rs`), then its bytes |
+//! | … | content: each record's length (`embedded/varint.rs`), then its bytes |
 //!
 //! The header has a checksum of its own, so that a frame's length can be trusted where its content
 //! is broken, and the header of a later frame be recognised behind it. The salt is random: no
 //! record, whoever made it up, can pass for such a header. Numbers are little-endian.
 
-use super::varint;
+use crate::embedded::varint;
 use std::ops::Range;
 
 pub(super) const FRAME_HEADER_BYTES: usize = 20;

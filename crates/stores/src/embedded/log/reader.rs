@@ -26,13 +26,22 @@ impl Reader {
     ///
     /// They are not checked again: their checksum was, when the log was opened, or was made here.
     pub fn read(&self, position: Position, bytes: usize) -> Result<Vec<u8>, LogError> {
+        let record = self.read_up_to(position, bytes)?;
+        if record.len() < bytes {
+            return Err(LogError::Absent { position, bytes });
+        }
+        Ok(record)
+    }
+
+    /// As [`Reader::read`], or fewer bytes if the segment ends before: for who does not know how long
+    /// a record is.
+    pub fn read_up_to(&self, position: Position, bytes: usize) -> Result<Vec<u8>, LogError> {
         let file = self.files.find(position.segment());
         let record = file.and_then(|file| {
             let offset = u64::from(position.offset());
             // Asked first, so that a length that is nonsense takes no memory.
-            if offset.saturating_add(bytes as u64) > file.length()? {
-                return Err(io::ErrorKind::UnexpectedEof.into());
-            }
+            let rest = file.length()?.saturating_sub(offset);
+            let bytes = bytes.min(usize::try_from(rest).unwrap_or(usize::MAX));
             let mut record = vec![0; bytes];
             file.read(offset, &mut record)?;
             Ok(record)

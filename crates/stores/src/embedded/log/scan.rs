@@ -7,7 +7,7 @@ use super::segment::{self, HEADER_BYTES, Header, SegmentNumber};
 use super::window::Window;
 use crate::embedded::disk::Disk;
 use std::fmt::Display;
-use std::ops::RangeInclusive;
+use std::ops::{Bound, RangeBounds, RangeInclusive};
 
 /// What was read.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -43,6 +43,33 @@ pub fn verify(disk: &dyn Disk) -> Result<Report, LogError> {
         Some(present) => Ok(scan(disk, present, |_, _| Ok::<(), LogError>(()))?.report),
         None => Ok(Report::default()),
     }
+}
+
+/// Gives `each` every record of the segments in a range, in order, and changes nothing. Those of a
+/// log that is being written can be read if they are sealed.
+pub fn read<E: From<LogError>>(
+    disk: &dyn Disk,
+    range: impl RangeBounds<SegmentNumber>,
+    each: impl FnMut(Position, &[u8]) -> Result<(), E>,
+) -> Result<Report, E> {
+    let Some(present) = segment::present(disk)? else { return Ok(Report::default()) };
+    let (first, last) = present.into_inner();
+    let first = match range.start_bound() {
+        Bound::Included(start) if *start >= first => *start,
+        Bound::Unbounded => first,
+        Bound::Included(start) | Bound::Excluded(start) => {
+            return Err(segment::missing(*start).into());
+        }
+    };
+    let last = match range.end_bound() {
+        Bound::Unbounded => last,
+        Bound::Included(end) => *end,
+        Bound::Excluded(end) => SegmentNumber::new(end.as_u32().saturating_sub(1)),
+    };
+    if last < first {
+        return Ok(Report::default());
+    }
+    Ok(scan(disk, first..=last, each)?.report)
 }
 
 /// What was read, and where to go on.

@@ -1,9 +1,9 @@
-//! Lengths of records: seven bits a byte, low ones first, the high bit set on all but the last.
+//! Numbers in few bytes: seven bits a byte, low ones first, the high bit set on all but the last.
 
-/// The most bytes that a length takes.
+/// The most bytes that a number takes.
 pub(super) const VARINT_BYTES_MAX: usize = 10;
 
-/// The encoded length, and how many of the bytes it takes.
+/// The encoded number, and how many of the bytes it takes.
 #[inline]
 pub(super) fn encode(mut value: u64) -> ([u8; VARINT_BYTES_MAX], usize) {
     let mut bytes = [0; VARINT_BYTES_MAX];
@@ -19,14 +19,18 @@ pub(super) fn encode(mut value: u64) -> ([u8; VARINT_BYTES_MAX], usize) {
     }
 }
 
-/// The length at the front of `bytes`, and how many of them it takes; `None` if there is none.
+/// The number at the front of `bytes`, and how many of them it takes; `None` if there is none, or if
+/// [`encode`] would have written it in another way.
 #[inline]
 pub(super) fn decode(bytes: &[u8]) -> Option<(u64, usize)> {
     let mut value = 0;
     for (place, byte) in bytes.iter().take(VARINT_BYTES_MAX).enumerate() {
         value |= u64::from(byte & 0x7f) << (7 * place);
         if byte & 0x80 == 0 {
-            return Some((value, place + 1));
+            let is_shortest = place == 0 || *byte != 0;
+            // The last place has one bit of the 64.
+            let fits = place < VARINT_BYTES_MAX - 1 || *byte == 1;
+            return (is_shortest && fits).then_some((value, place + 1));
         }
     }
     None
@@ -37,7 +41,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_length_comes_back() {
+    fn every_number_comes_back() {
         let edges = (0..64).flat_map(|bit| [(1_u64 << bit) - 1, 1 << bit]);
         for value in edges.chain([u64::MAX]) {
             let (bytes, used) = encode(value);
@@ -47,7 +51,16 @@ mod tests {
     }
 
     #[test]
-    fn short_records_cost_one_byte() {
+    fn small_numbers_cost_one_byte() {
         assert_eq!((encode(127).1, encode(128).1, encode(16_384).1), (1, 2, 3));
+    }
+
+    #[test]
+    fn there_is_one_way_to_write_a_number() {
+        assert_eq!(decode(&[0x80, 0x00]), None, "0 in two bytes");
+        assert_eq!(decode(&[0xff, 0x80, 0x00]), None, "127 in three bytes");
+        let with_last = |last: u8| [[0xff; 9].as_slice(), &[last]].concat();
+        assert_eq!(decode(&with_last(1)), Some((u64::MAX, 10)));
+        assert_eq!(decode(&with_last(2)), None, "65 bits");
     }
 }

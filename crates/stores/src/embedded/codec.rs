@@ -1,0 +1,69 @@
+//! What a record of the journal means: an [`Effect`] as bytes, and back.
+//!
+//! # Format 1
+//! What segments of format 1 hold, and every later release reads.
+//!
+//! - The first byte is a tag that says which effect it is (`codec/tag.rs`); its fields follow.
+//! - Numbers take few bytes if they are small (`embedded/varint.rs`). Texts and lists start with their
+//!   length or count.
+//! - The first instant of a record is its nanoseconds since the epoch. Others are told by how much they
+//!   are after or before it, or one that is closer to them.
+//! - What is there or not, and what is true or not, is a bit of a byte of flags.
+//! - A record with a call's body begins with the tag, the body's length in four bytes, low ones first,
+//!   and the body, so that it can be found without reading the rest: see [`body`].
+//! - There is one way to write each effect, and any other is refused: what [`decode`] takes,
+//!   [`encode`] writes again byte for byte.
+//!
+//! Tags, kinds and bits are for good. A new effect has the next tag; what is added to an old one has a
+//! bit that was free, or a new tag. A release that does not know them says that a newer one wrote the
+//! record.
+
+mod call;
+mod effect;
+mod error;
+mod input;
+mod kept;
+mod limit;
+mod meter;
+mod output;
+mod queue;
+mod tag;
+#[cfg(test)]
+mod tests;
+
+pub use error::CodecError;
+
+use self::input::Input;
+use self::output::Output;
+use std::ops::Range;
+use tollgate_core::lanes::Effect;
+
+/// Appends the record of an effect.
+///
+/// A body over `u32::MAX` bytes would make a record that cannot be read. It never comes to that: no
+/// segment holds such a record, and the log refuses its batch.
+pub fn encode(effect: &Effect, out: &mut Vec<u8>) {
+    effect::write(effect, &mut Output::new(out));
+}
+
+/// The effect that a record tells of: the whole record, and nothing else.
+pub fn decode(record: &[u8]) -> Result<Effect, CodecError> {
+    let mut input = Input::new(record);
+    let effect = effect::read(&mut input)?;
+    input.end()?;
+    Ok(effect)
+}
+
+/// Where in its record the body of a call lies.
+///
+/// Takes the first bytes of a record, at least [`BODY_START`] and not necessarily more: the body may
+/// end after them. `None` if there are fewer, or if such a record has no body.
+pub fn body(record_start: &[u8]) -> Option<Range<usize>> {
+    let mut input = Input::new(record_start);
+    let has_body = matches!(input.byte().ok()?, tag::ACCEPTED | tag::KEPT_CALL);
+    let length = input.body_length().ok()?;
+    has_body.then_some(BODY_START..BODY_START.checked_add(length)?)
+}
+
+/// Where the body of a call begins: behind the tag and the body's length.
+pub const BODY_START: usize = 1 + size_of::<u32>();

@@ -1,0 +1,135 @@
+//! Queues: how their lanes behave, checked again when it is read; and what can be held back.
+
+use super::error::CodecError;
+use super::input::{Input, newer};
+use super::output::Output;
+use tollgate_core::lanes::{Backoff, OnDead, Order, QueueSpec, QueueToll, Scope};
+use tollgate_core::{LaneName, LimitName, Priority, QueueName};
+
+// For good, as the tags are.
+const ORDER_STRICT: u8 = 0;
+const ORDER_PARALLEL: u8 = 1;
+const ON_DEAD_SKIP: u8 = 0;
+const ON_DEAD_HOLD: u8 = 1;
+const SCOPE_QUEUE: u8 = 0;
+const SCOPE_LANE: u8 = 1;
+const SCOPE_LIMIT: u8 = 2;
+
+/// Flags and a name.
+const TOLL_BYTES_MIN: usize = 3;
+
+pub(super) fn write(spec: &QueueSpec, out: &mut Output<'_>) {
+    let QueueSpec {
+        order,
+        lease,
+        failures_max,
+        crashes_max,
+        limited_max,
+        backoff: Backoff { first, most },
+        on_dead,
+        depth_max,
+        dedupe,
+        tolls,
+    } = spec;
+    match order {
+        Order::Strict => out.byte(ORDER_STRICT),
+        Order::Parallel(count) => {
+            out.byte(ORDER_PARALLEL);
+            out.number(u64::from(*count));
+        }
+    }
+    out.span(*lease);
+    out.number(u64::from(*failures_max));
+    out.number(u64::from(*crashes_max));
+    out.number(u64::from(*limited_max));
+    out.span(*first);
+    out.span(*most);
+    out.byte(match on_dead {
+        OnDead::Skip => ON_DEAD_SKIP,
+        OnDead::Hold => ON_DEAD_HOLD,
+    });
+    out.number(*depth_max);
+    out.span(*dedupe);
+    out.list(tolls, |out, toll| write_toll(toll, out));
+}
+
+pub(super) fn read(name: &QueueName, input: &mut Input<'_>) -> Result<QueueSpec, CodecError> {
+    let spec = QueueSpec {
+        order: read_order(input)?,
+        lease: input.span()?,
+        failures_max: input.number_u32()?,
+        crashes_max: input.number_u32()?,
+        limited_max: input.number_u32()?,
+        backoff: Backoff { first: input.span()?, most: input.span()? },
+        on_dead: match input.byte()? {
+            ON_DEAD_SKIP => OnDead::Skip,
+            ON_DEAD_HOLD => OnDead::Hold,
+            other => return Err(newer("way with the dead", other)),
+        },
+        depth_max: input.number()?,
+        dedupe: input.span()?,
+        tolls: input.list(TOLL_BYTES_MIN, read_toll)?,
+    };
+    spec.check().map_err(|source| CodecError::Queue { name: name.clone(), source })?;
+    Ok(spec)
+}
+
+pub(super) fn write_scope(scope: &Scope, out: &mut Output<'_>) {
+    match scope {
+        Scope::Queue(queue) => {
+            out.byte(SCOPE_QUEUE);
+            out.text(queue);
+        }
+        Scope::Lane(queue, lane) => {
+            out.byte(SCOPE_LANE);
+            out.text(queue);
+            out.text(lane);
+        }
+        Scope::Limit(limit) => {
+            out.byte(SCOPE_LIMIT);
+            out.text(limit);
+        }
+    }
+}
+
+pub(super) fn read_scope(input: &mut Input<'_>) -> Result<Scope, CodecError> {
+    Ok(match input.byte()? {
+        SCOPE_QUEUE => Scope::Queue(input.name(QueueName::new)?),
+        SCOPE_LANE => Scope::Lane(input.name(QueueName::new)?, input.name(LaneName::new)?),
+        SCOPE_LIMIT => Scope::Limit(input.name(LimitName::new)?),
+        other => return Err(newer("scope", other)),
+    })
+}
+
+pub(super) fn read_priority(level: u8, input: &Input<'_>) -> Result<Priority, CodecError> {
+    Priority::new(u64::from(level)).map_err(|_| input.damaged("a priority over 9"))
+}
+
+fn read_order(input: &mut Input<'_>) -> Result<Order, CodecError> {
+    match input.byte()? {
+        ORDER_STRICT => Ok(Order::Strict),
+        ORDER_PARALLEL => input.number_u32().map(Order::Parallel),
+        other => Err(newer("order", other)),
+    }
+}
+
+fn write_toll(toll: &QueueToll, out: &mut Output<'_>) {
+    let QueueToll { limit, like, priority } = toll;
+    out.flags([like.is_some(), priority.is_some()]);
+    out.text(limit);
+    if let Some(like) = like {
+        out.text(like);
+    }
+    if let Some(priority) = priority {
+        out.byte(priority.level());
+    }
+}
+
+fn read_toll(input: &mut Input<'_>) -> Result<QueueToll, CodecError> {
+    let [has_like, has_priority] = input.flags()?;
+    Ok(QueueToll {
+        limit: input.name(LimitName::new)?,
+        like: input.when(has_like, |input| input.name(LimitName::new))?,
+        priority: input.when(has_priority, |input| read_priority(input.byte()?, input))?,
+    })
+}

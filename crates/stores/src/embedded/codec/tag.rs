@@ -1,0 +1,33 @@
+//! The first byte of each record.
+//!
+//! These numbers are for good: they stand in journals. A new effect takes the next free one, and the
+//! number of one that is no longer written is not used again. 0 is none, so that zeros are no record;
+//! from 240 on they are the store's own.
+
+pub(super) const LIMIT_DEFINED: u8 = 1;
+pub(super) const QUEUE_DEFINED: u8 = 2;
+pub(super) const LANE_WEIGHED: u8 = 3;
+pub(super) const PAUSED: u8 = 4;
+pub(super) const RESUMED: u8 = 5;
+pub(super) const REOPENED: u8 = 6;
+pub(super) const ACCEPTED: u8 = 7;
+pub(super) const JOINED: u8 = 8;
+pub(super) const STARTED: u8 = 9;
+pub(super) const RENEWED: u8 = 10;
+pub(super) const SETTLED: u8 = 11;
+pub(super) const CLOSED: u8 = 12;
+pub(super) const CAME_BACK: u8 = 13;
+pub(super) const CANCEL_ASKED: u8 = 14;
+pub(super) const ENDED: u8 = 15;
+pub(super) const PAID: u8 = 16;
+pub(super) const RECEIPT_RENEWED: u8 = 17;
+pub(super) const RECEIPT_SETTLED: u8 = 18;
+pub(super) const WRITTEN: u8 = 19;
+pub(super) const COUNTED: u8 = 20;
+// From here on what a checkpoint keeps.
+pub(super) const KEPT_COUNTERS: u8 = 64;
+pub(super) const KEPT_METER: u8 = 65;
+pub(super) const KEPT_LANE: u8 = 66;
+pub(super) const KEPT_CALL: u8 = 67;
+pub(super) const KEPT_DEDUPE: u8 = 68;
+pub(super) const KEPT_RECEIPT: u8 = 69;

@@ -1,0 +1,149 @@
+//! Records of calls: accepted, started, settled, ended, kept.
+
+use super::{instant, now};
+use tollgate_core::lanes::{Attempts, CallId, Effect, End, Kept, KeptFlight, Lease, NewCall};
+use tollgate_core::rule::slots::HoldId;
+use tollgate_core::{Key, LaneName, LimitName, Now, Partition, Payment, Priority, QueueName, Toll};
+
+const ID: CallId = CallId(300);
+const LEASE: Lease = Lease { call: ID, token: 7 };
+
+pub(super) fn golden() -> Vec<(&'static str, Effect)> {
+    vec![
+        ("07 00000000 00ac02 8080c8a19b92f5d918 00046d61696c02c3bc00", plainest()),
+        (
+            "07 05000000 68656c6c6f01ac02 8a80c8a19b92f5d918 \
+             f9 046d61696c 02c3bc 02 020673747269706501 0106737472697065026575e807 14 09 0164 0173 06",
+            fullest(),
+        ),
+        ("07 00000000 00ac02 8080c8a19b92f5d918 50 046d61696c 02c3bc 00 28 0164", deduped()),
+        ("08 ac02ffffffffffffffffff01", Effect::Joined { id: ID, arrival: u64::MAX }),
+        (
+            "09 ac0207 8580c8a19b92f5d918 05f6af9dc2df01",
+            Effect::Started { lease: LEASE, now: now(), expires: instant(30_000_000_000) },
+        ),
+        (
+            "0a ac0207 8580c8a19b92f5d918 0509",
+            Effect::Renewed { lease: LEASE, now: now(), expires: instant(0) },
+        ),
+        (
+            "0b ac0207 8580c8a19b92f5d918 050201c801",
+            Effect::Settled { lease: LEASE, actual: [1, 200].into(), now: now() },
+        ),
+        (
+            "0b ac0207 8580c8a19b92f5d918 0500",
+            Effect::Settled { lease: LEASE, actual: [].into(), now: now() },
+        ),
+        (
+            "0c ac0201 8580c8a19b92f5d918 05c60f",
+            Effect::Closed { id: ID, line: 1, until: instant(1_000), now: now() },
+        ),
+        (
+            "0d ac020102ffffffff0f 8980c8a19b92f5d918",
+            Effect::CameBack { id: ID, attempts: attempts(), eligible: instant(9) },
+        ),
+        ("0e ac02", Effect::CancelAsked(ID)),
+        ("0f ac0200", ended(End::Done)),
+        ("0f ac0201", ended(End::Dead)),
+        ("0f ac0202", ended(End::Cancelled)),
+        ("0f ac0203", ended(End::Expired)),
+        ("0f ac0204", ended(End::Superseded)),
+        (
+            "43 05000000 68656c6c6f04ac02 8080c8a19b92f5d918 00046d61696c02c3bc00",
+            Effect::Kept(kept_at_rest()),
+        ),
+        (
+            "43 00000000 0bac02 8080c8a19b92f5d918 \
+             00 046d61696c 02c3bc 00 06 0102ffffffff0f 07 3c 02 00020439373505 0102043937350507",
+            Effect::Kept(kept_in_flight()),
+        ),
+    ]
+}
+
+fn plainest() -> Effect {
+    let call = Box::new(call());
+    Effect::Accepted { id: ID, call, arrival: None, remembered: instant(0) }
+}
+
+/// With every option.
+fn fullest() -> Effect {
+    let toll = |partition: Option<&str>, weight, hears_feedback| Toll {
+        limit: LimitName::new("stripe").unwrap(),
+        partition: partition.map(|partition| Partition::new(partition).unwrap()),
+        weight,
+        hears_feedback,
+    };
+    let call = Box::new(NewCall {
+        tolls: vec![toll(None, 1, true), toll(Some("eu"), 1_000, false)],
+        priority: Priority::MAX,
+        not_before: Some(instant(20)),
+        expires: Some(instant(5)),
+        dedupe: Some(Key::new("d").unwrap()),
+        supersedes: Some(Key::new("s").unwrap()),
+        body: b"hello".as_slice().into(),
+        ..call()
+    });
+    Effect::Accepted { id: ID, call, arrival: Some(6), remembered: instant(10) }
+}
+
+/// With each second option.
+fn deduped() -> Effect {
+    let (not_before, dedupe) = (Some(instant(20)), Key::new("d").ok());
+    let call = Box::new(NewCall { not_before, dedupe, ..call() });
+    Effect::Accepted { id: ID, call, arrival: None, remembered: instant(0) }
+}
+
+fn call() -> NewCall {
+    NewCall {
+        queue: QueueName::new("mail").unwrap(),
+        lane: LaneName::new("ü").unwrap(),
+        tolls: vec![],
+        priority: Priority::default(),
+        not_before: None,
+        expires: None,
+        dedupe: None,
+        supersedes: None,
+        body: [].into(),
+    }
+}
+
+fn attempts() -> Attempts {
+    Attempts { failures: 1, crashes: 2, limited: u32::MAX }
+}
+
+fn ended(end: End) -> Effect {
+    Effect::Ended { id: ID, end }
+}
+
+fn kept_at_rest() -> Kept {
+    Kept::Call {
+        id: ID,
+        call: Box::new(NewCall { body: b"hello".as_slice().into(), ..call() }),
+        arrival: None,
+        attempts: None,
+        rests_until: instant(0),
+        is_cancelled: true,
+        flight: None,
+    }
+}
+
+fn kept_in_flight() -> Kept {
+    let payment = |hold| Payment {
+        weight: 4,
+        paid_at: instant(1),
+        starts: Now { at: instant(2), wall: instant(3) },
+        hold,
+        sequence: 5,
+        promised: 0b10,
+    };
+    let payments = [payment(None), payment(Some(HoldId(7)))].into();
+    Kept::Call {
+        id: ID,
+        call: Box::new(call()),
+        arrival: Some(6),
+        attempts: Some(attempts()),
+        rests_until: instant(0),
+        is_cancelled: false,
+        flight: Some(KeptFlight { token: 7, expires: instant(30), payments }),
+    }
+}

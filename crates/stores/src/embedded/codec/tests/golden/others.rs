@@ -1,0 +1,157 @@
+//! Records of limits, queues, receipts and what callers write, and of their checkpoints.
+
+use super::{instant, now};
+use tollgate_core::contract::{MeterName, PaidLine, Receipt};
+use tollgate_core::lanes::{
+    Backoff, CallId, Effect, Kept, OnDead, Order, QueueSpec, QueueToll, Revision, Scope,
+};
+use tollgate_core::rule::slots::HoldId;
+use tollgate_core::{
+    Definition, Key, LaneName, Limit, LimitName, Partition, Payment, Priority, QueueName, Span,
+};
+
+pub(super) fn golden() -> Vec<(&'static str, Effect)> {
+    settings().into_iter().chain(receipts_and_records()).chain(kept()).collect()
+}
+
+fn settings() -> Vec<(&'static str, Effect)> {
+    let day = Span::from_days(1);
+    let windows = Limit::fixed_window(2, Span::from_secs(1))
+        .and(Limit::fixed_window(3, day).on_calendar("Europe/Berlin"));
+    let limits = Limit::per_second(5).burst(10).guard(Span::from_nanos(1)).and(windows);
+    vec![
+        ("01 0006737472697065 8580c8a19b92f5d918 05", limit_defined(None)),
+        (
+            "01 0106737472697065 8580c8a19b92f5d918 05 03 \
+             01058094ebdc030a01 02028094ebdc0300 03038080bc8ac9d213000d4575726f70652f4265726c696e",
+            limit_defined(Some(limits)),
+        ),
+        (
+            "01 0106737472697065 8580c8a19b92f5d918 05 02 04078080bc8ac9d21300 0514",
+            limit_defined(Some(Limit::sliding_window(7, day).and(Limit::concurrency(20)))),
+        ),
+        (
+            "02 046d61696c 00 80d88ee16f 14 03 64 8094ebdc03 80f092cbdd08 00 c0843d 80e0a596bb11 00",
+            Effect::QueueDefined { name: queue(), spec: QueueSpec::default() },
+        ),
+        (
+            "02 046d61696c 01c801 01 02 03 ffffffff0f 04 05 01 06 07 02 \
+             020673747269706509 010673747269706503616c6c",
+            Effect::QueueDefined { name: queue(), spec: spec() },
+        ),
+        ("03 046d61696c016164", Effect::LaneWeighed { queue: queue(), lane: lane(), weight: 100 }),
+        ("04 00046d61696c", Effect::Paused(Scope::Queue(queue()))),
+        ("04 01046d61696c0161", Effect::Paused(Scope::Lane(queue(), lane()))),
+        ("05 0206737472697065", Effect::Resumed(Scope::Limit(limit()))),
+        ("06 0006737472697065", Effect::Reopened { limit: limit(), partition: None }),
+        ("06 0106737472697065026575", Effect::Reopened { limit: limit(), partition: meter().1 }),
+    ]
+}
+
+fn receipts_and_records() -> Vec<(&'static str, Effect)> {
+    let (id, now) = (300, now());
+    let expires = instant(60);
+    let owed = [(meter(), 2), ((limit(), None), 3)].into();
+    let meters = [meter()].into();
+    let receipt = Box::new(Receipt { id, expires, lines: vec![line()] });
+    let (actual, remembered) = ([4].into(), instant(70));
+    let written = |bytes| Effect::Written { key: key(), revision: Revision(129), bytes };
+    vec![
+        (
+            "10 ac02 8580c8a19b92f5d918 05046e02010673747269706502657502000673747269706503",
+            Effect::Paid { id, owed, now, starts: instant(7), expires },
+        ),
+        (
+            "11 ac02 8580c8a19b92f5d918 056e010106737472697065026575",
+            Effect::ReceiptRenewed { id, meters, now, expires },
+        ),
+        (
+            "12 8580c8a19b92f5d918 058201ac026e01010673747269706502657501010400000506ac020104",
+            Effect::ReceiptSettled { receipt, actual, now, remembered },
+        ),
+        ("13 00076f726465722f318101", written(None)),
+        ("13 01076f726465722f318101057374617465", written(Some(b"state".as_slice().into()))),
+        ("14 076f726465722f3100", Effect::Counted { key: key(), left: 0 }),
+    ]
+}
+
+fn kept() -> Vec<(&'static str, Effect)> {
+    let until = instant(9);
+    let counters =
+        Kept::Counters { ids: 1, tokens: 128, arrivals: u64::MAX, revisions: 0, now: until };
+    let open = Kept::Meter { name: meter(), words: [1, 300].into(), closed: None };
+    let closed = Some((until, "upstream".into()));
+    let closed = Kept::Meter { name: (limit(), None), words: [].into(), closed };
+    let lane = |is_paused, is_held| {
+        let (queue, lane) = (queue(), lane());
+        Kept::Lane { queue, lane, is_paused, is_held, weight: 1 }
+    };
+    let kept = [
+        ("40 018001ffffffffffffffffff0100 8980c8a19b92f5d918", counters),
+        ("41 01067374726970650265750201ac0200", open),
+        ("41 00067374726970650001 8980c8a19b92f5d918 08757073747265616d", closed),
+        ("42 01046d61696c016101", lane(true, false)),
+        ("42 02046d61696c016101", lane(false, true)),
+        (
+            "44 046d61696c076f726465722f31ac02 8980c8a19b92f5d918",
+            Kept::Dedupe { queue: queue(), key: key(), id: CallId(300), until },
+        ),
+        ("45 ac02 8980c8a19b92f5d918", Kept::Receipt { id: 300, until }),
+    ];
+    kept.map(|(hex, kept)| (hex, Effect::Kept(kept))).into()
+}
+
+fn limit_defined(definition: Option<Limit>) -> Effect {
+    let definition = definition.map(|limit| Definition::new(limit).unwrap());
+    Effect::LimitDefined { name: limit(), definition, now: now() }
+}
+
+/// A queue with nothing as usual.
+fn spec() -> QueueSpec {
+    let toll = |like, priority| QueueToll { limit: limit(), like, priority };
+    QueueSpec {
+        order: Order::Parallel(200),
+        lease: Span::from_nanos(1),
+        failures_max: 2,
+        crashes_max: 3,
+        limited_max: u32::MAX,
+        backoff: Backoff { first: Span::from_nanos(4), most: Span::from_nanos(5) },
+        on_dead: OnDead::Hold,
+        depth_max: 6,
+        dedupe: Span::from_nanos(7),
+        tolls: vec![toll(None, Some(Priority::MAX)), toll(LimitName::new("all").ok(), None)],
+    }
+}
+
+fn line() -> PaidLine {
+    let (limit, partition) = meter();
+    let payment = Payment {
+        weight: 4,
+        paid_at: instant(5),
+        starts: now(),
+        hold: Some(HoldId(300)),
+        sequence: 6,
+        promised: 1,
+    };
+    PaidLine { limit, partition, payment }
+}
+
+fn meter() -> MeterName {
+    (limit(), Partition::new("eu").ok())
+}
+
+fn limit() -> LimitName {
+    LimitName::new("stripe").unwrap()
+}
+
+fn queue() -> QueueName {
+    QueueName::new("mail").unwrap()
+}
+
+fn lane() -> LaneName {
+    LaneName::new("a").unwrap()
+}
+
+fn key() -> Key {
+    Key::new("order/1").unwrap()
+}

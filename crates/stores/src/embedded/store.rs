@@ -1,0 +1,145 @@
+//! The store: the contracts of meters and lanes, kept in memory by one thread and in a folder by its
+//! log. An answer of success is sent after the sync.
+
+mod bodies;
+mod checkpoint;
+mod contract;
+mod inbox;
+mod open;
+mod records;
+mod segments;
+#[cfg(test)]
+mod tests;
+mod upkeep;
+mod writer;
+
+pub use open::{OpenError, Opened, StoreSettings};
+
+use self::inbox::{Inbox, Kind, Task};
+use self::writer::{BodyAt, State};
+use super::log::{LogError, Reader};
+use std::collections::BTreeSet;
+use std::future::poll_fn;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Poll, Waker};
+use std::thread::JoinHandle;
+use tokio::sync::{Semaphore, oneshot};
+use tollgate_core::contract::{Answer, StoreError};
+use tollgate_core::lanes::CallId;
+use tollgate_core::{Now, QueueName};
+
+/// Where the time comes from: the machine's clocks, or a test's.
+pub type TimeSource = Arc<dyn Fn() -> Now + Send + Sync>;
+
+/// Most commands that wait for an answer; whoever comes then waits to be let in.
+const COMMANDS_MAX: usize = 65_536;
+
+/// A folder of calls, limits and meters. Clones are the same store; when the last one is dropped,
+/// what was asked for is finished and the folder let go.
+#[derive(Clone)]
+pub struct Embedded {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    inbox: Arc<Inbox>,
+    woken: Arc<Woken>,
+    reader: Reader,
+    now: TimeSource,
+    room: Arc<Semaphore>,
+    /// Taken only by `drop`.
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Embedded {
+    /// Lets the writer do something, and waits for the answer.
+    async fn tell<T: Send + 'static>(
+        &self,
+        kind: Kind,
+        act: impl FnOnce(&mut State, Now) -> T + Send + 'static,
+    ) -> Answer<T> {
+        let room = self.shared.room.clone().acquire_owned().await;
+        let permit = room.map_err(|_| closed())?;
+        let (reply, answer) = oneshot::channel();
+        self.shared.inbox.command(Box::new(Task { kind, act, reply, permit }));
+        answer.await.unwrap_or_else(|_| Err(closed()))
+    }
+
+    /// The bodies of calls that are in flight.
+    async fn bodies(&self, calls: Vec<(CallId, BodyAt)>) -> Answer<Vec<Box<[u8]>>> {
+        let mut bodies = Vec::with_capacity(calls.len());
+        for (id, at) in calls {
+            bodies.push(self.body(id, at).await?);
+        }
+        Ok(bodies)
+    }
+
+    async fn body(&self, id: CallId, mut at: BodyAt) -> Answer<Box<[u8]>> {
+        loop {
+            let position = match at {
+                BodyAt::Here(body) => return Ok(body),
+                BodyAt::Gone => return Ok([].into()),
+                BodyAt::Log(position) => position,
+            };
+            match records::body(&self.shared.reader, position) {
+                Ok(body) => return Ok(body),
+                // It moved, and the segment it was in is gone.
+                Err(LogError::Absent { .. }) => {}
+                Err(error) => return Err(StoreError::Failed { reason: error.to_string() }),
+            }
+            at = self.tell(Kind::Look, move |state, _| state.body(id)).await?;
+            if matches!(at, BodyAt::Log(again) if again == position) {
+                let reason = format!("the body of call {} is not where it should be", id.0);
+                return Err(StoreError::Failed { reason });
+            }
+        }
+    }
+}
+
+fn closed() -> StoreError {
+    StoreError::Failed { reason: "it is closed".to_owned() }
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        self.inbox.close();
+        if let Some(thread) = self.thread.take() {
+            // It ends when all is written; if it panicked, there is nothing left to wait for.
+            let _ = thread.join();
+        }
+    }
+}
+
+/// Queues that may have something to start, and who waits to hear of them.
+#[derive(Default)]
+struct Woken {
+    waiting: Mutex<(BTreeSet<QueueName>, Vec<Waker>)>,
+}
+
+impl Woken {
+    fn add(&self, queues: Vec<QueueName>) {
+        if queues.is_empty() {
+            return;
+        }
+        let mut waiting = self.lock();
+        waiting.0.extend(queues);
+        waiting.1.drain(..).for_each(Waker::wake);
+    }
+
+    async fn take(&self) -> Vec<QueueName> {
+        poll_fn(|context| {
+            let mut waiting = self.lock();
+            if waiting.0.is_empty() {
+                waiting.1.retain(|waker| !waker.will_wake(context.waker()));
+                waiting.1.push(context.waker().clone());
+                return Poll::Pending;
+            }
+            Poll::Ready(std::mem::take(&mut waiting.0).into_iter().collect())
+        })
+        .await
+    }
+
+    fn lock(&self) -> MutexGuard<'_, (BTreeSet<QueueName>, Vec<Waker>)> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,69 @@
+//! Bodies in memory: those that are not in the log yet, and those that were enqueued last, for most
+//! calls start soon after.
+
+use std::collections::{HashMap, VecDeque};
+use tollgate_core::lanes::CallId;
+
+/// Bodies that are in the log and kept in memory all the same.
+const LOGGED_BYTES_MAX: usize = 32 << 20;
+
+/// The newest bodies.
+#[derive(Debug, Default)]
+pub(super) struct RecentBodies {
+    bodies: HashMap<CallId, Box<[u8]>>,
+    /// Those that are in the log, oldest first, also some that are gone.
+    logged: VecDeque<(CallId, usize)>,
+    logged_bytes: usize,
+}
+
+impl RecentBodies {
+    /// Keeps a body that is not in the log.
+    pub(super) fn insert(&mut self, id: CallId, body: Box<[u8]>) {
+        self.bodies.insert(id, body);
+    }
+
+    /// From now on a body can be read from the log: it is kept as long as there is room.
+    pub(super) fn note_logged(&mut self, id: CallId) {
+        let Some(bytes) = self.bodies.get(&id).map(|body| body.len() + size_of::<CallId>()) else {
+            return;
+        };
+        self.logged.push_back((id, bytes));
+        self.logged_bytes += bytes;
+        while self.logged_bytes > LOGGED_BYTES_MAX {
+            let Some((oldest, bytes)) = self.logged.pop_front() else { return };
+            self.logged_bytes -= bytes;
+            self.bodies.remove(&oldest);
+        }
+    }
+
+    /// Forgets the body of a call that has ended.
+    pub(super) fn remove(&mut self, id: CallId) {
+        self.bodies.remove(&id);
+    }
+
+    pub(super) fn find(&self, id: CallId) -> Option<&[u8]> {
+        self.bodies.get(&id).map(|body| &**body)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_bodies_in_the_log_are_forgotten_and_the_oldest_first() {
+        let mut bodies = RecentBodies::default();
+        let large = || vec![0; LOGGED_BYTES_MAX / 2].into_boxed_slice();
+        for id in [1, 2, 3, 4].map(CallId) {
+            bodies.insert(id, large());
+        }
+        for id in [1, 2].map(CallId) {
+            bodies.note_logged(id);
+        }
+        let kept = |bodies: &RecentBodies| [1, 2, 3, 4].map(|id| bodies.find(CallId(id)).is_some());
+        assert_eq!(kept(&bodies), [false, true, true, true]);
+        bodies.remove(CallId(2));
+        bodies.note_logged(CallId(3));
+        assert_eq!(kept(&bodies), [false, false, true, true]);
+    }
+}

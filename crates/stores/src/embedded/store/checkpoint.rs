@@ -1,0 +1,123 @@
+//! Checkpoints: all that lasts as of the start of a segment, so that the segments before need not be
+//! read again.
+//!
+//! A checkpoint is a log of its own, `checkpoint-7-journal-…`, for all that happened before segment 7
+//! of the journal; a file `checkpoint-7.whole` says that it is complete. It is made from the
+//! checkpoint before and the sealed segments since, on a thread of its own: the writer knows nothing
+//! of it. Bodies stay in the journal, and the checkpoint says where.
+
+use super::open::OpenError;
+use super::records;
+use crate::embedded::disk::Disk;
+use crate::embedded::disk::part::Part;
+use crate::embedded::log::{self, Batch, Log, LogError, SegmentNumber, Settings};
+use std::io;
+use std::sync::Arc;
+use tollgate_core::lanes::{Effect, Kept, Scheduler};
+use tollgate_core::{Now, Timestamp};
+
+const PREFIX: &str = "checkpoint-";
+const WHOLE: &str = ".whole";
+/// Written at once.
+const BATCH_BYTES: usize = 4 << 20;
+
+/// The newest whole checkpoint: what is before that segment is in it.
+pub(super) fn newest(disk: &dyn Disk) -> io::Result<Option<SegmentNumber>> {
+    let names = disk.names()?;
+    let whole = names.iter().filter_map(|name| {
+        let number = name.strip_prefix(PREFIX)?.strip_suffix(WHOLE)?;
+        number.parse().ok().map(SegmentNumber::new)
+    });
+    Ok(whole.max())
+}
+
+/// Removes all checkpoints but one: what is older, and what a crash left unfinished.
+pub(super) fn remove_others(disk: &dyn Disk, kept: Option<SegmentNumber>) -> io::Result<()> {
+    let kept = kept.map(|number| format!("{PREFIX}{}", number.as_u32()));
+    let is_kept = |name: &String| {
+        let rest = kept.as_ref().and_then(|kept| name.strip_prefix(kept.as_str()));
+        rest.is_some_and(|rest| rest == WHOLE || rest.starts_with('-'))
+    };
+    let names = disk.names()?.into_iter();
+    let others = names.filter(|name| name.starts_with(PREFIX) && !is_kept(name));
+    let (whole, others): (Vec<_>, Vec<_>) = others.partition(|name| name.ends_with(WHOLE));
+    if whole.is_empty() && others.is_empty() {
+        return Ok(());
+    }
+    // One that is not whole any more is not taken for one, whatever is left of it.
+    whole.iter().try_for_each(|name| disk.remove(name))?;
+    disk.sync()?;
+    others.iter().try_for_each(|name| disk.remove(name))?;
+    disk.sync()
+}
+
+/// Reads a checkpoint.
+pub(super) fn read(
+    disk: &Arc<dyn Disk>,
+    number: SegmentNumber,
+    scheduler: &mut Scheduler,
+) -> Result<(), OpenError> {
+    log::read(&part(disk, number), .., |position, record| {
+        records::replay(scheduler, position, record).map_err(OpenError::from)
+    })?;
+    Ok(())
+}
+
+/// Makes a checkpoint of all that happened before segment `until`, from the one at `base` and the
+/// segments since; says how many bytes it has.
+pub(super) fn make(
+    disk: &Arc<dyn Disk>,
+    base: Option<SegmentNumber>,
+    until: SegmentNumber,
+    wall: Timestamp,
+) -> Result<u64, OpenError> {
+    let mut scheduler = Scheduler::new();
+    if let Some(base) = base {
+        read(disk, base, &mut scheduler)?;
+    }
+    let from = base.unwrap_or(SegmentNumber::FIRST);
+    log::read(&**disk, from..until, |position, record| {
+        records::replay(&mut scheduler, position, record).map_err(OpenError::from)
+    })?;
+    let bytes = write(disk, until, &scheduler, wall)?;
+    let whole = format!("{PREFIX}{}{WHOLE}", until.as_u32());
+    let failed = |error| LogError::failed("finishing a checkpoint", error);
+    disk.create(&whole).and_then(|_| disk.sync()).map_err(failed)?;
+    remove_others(&**disk, Some(until)).map_err(failed)?;
+    Ok(bytes)
+}
+
+fn write(
+    disk: &Arc<dyn Disk>,
+    number: SegmentNumber,
+    scheduler: &Scheduler,
+    wall: Timestamp,
+) -> Result<u64, LogError> {
+    let settings = Settings { segment_bytes: 1 << 30 };
+    let unread = |_, _: &[u8]| Ok(());
+    let part: Arc<dyn Disk> = Arc::new(part(disk, number));
+    let (mut log, _) = Log::open::<LogError>(part, settings, SegmentNumber::FIRST, unread)?;
+    let (mut batch, mut bytes, mut outcome) = (Batch::new(), 0, Ok(()));
+    let now = Now { at: scheduler.latest(), wall };
+    scheduler.snapshot(now, |effect| {
+        batch.push_with(|buffer| records::encode(&effect, buffer));
+        if let Effect::Kept(Kept::Call { id, .. }) = effect {
+            let body = scheduler.located(id).unwrap_or_default();
+            batch.push_with(|buffer| records::encode_located(id, body, buffer));
+        }
+        if batch.bytes() >= BATCH_BYTES && outcome.is_ok() {
+            bytes += batch.bytes() as u64;
+            outcome = log.commit(&mut batch).map(|_| ());
+            batch.clear();
+        }
+    });
+    outcome?;
+    bytes += batch.bytes() as u64;
+    log.commit(&mut batch)?;
+    log.close()?;
+    Ok(bytes)
+}
+
+fn part(disk: &Arc<dyn Disk>, number: SegmentNumber) -> Part {
+    Part::new(disk.clone(), format!("{PREFIX}{}-", number.as_u32()))
+}

@@ -1,0 +1,157 @@
+//! The contracts, as commands to the writer.
+
+use super::Embedded;
+use super::inbox::Kind;
+use tollgate_core::contract::{
+    Answer, Ask, AskError, Cost, Lanes, MeterName, MeterState, Meters, Paid, Receipt, ReceiptError,
+};
+use tollgate_core::lanes::{
+    Act, ActError, Acted, CallId, Claim, Claimed, End, Explanation, Lease, QueueError, QueueSpec,
+    Record, Scope,
+};
+use tollgate_core::{Definition, Key, LaneName, LimitName, Now, QueueName, Span, Timestamp};
+
+impl Meters for Embedded {
+    async fn now(&self) -> Answer<Now> {
+        Ok((self.shared.now)())
+    }
+
+    async fn define_limits(&self, limits: Vec<(LimitName, Option<Definition>)>) -> Answer<()> {
+        self.tell(Kind::Change, move |state, now| {
+            for (name, definition) in limits {
+                state.scheduler.define_limit(&name, definition, now);
+            }
+        })
+        .await
+    }
+
+    async fn consume(&self, asks: Vec<Ask>) -> Answer<Vec<Result<Paid, AskError>>> {
+        self.tell(Kind::Change, move |state, now| {
+            asks.iter().map(|ask| state.scheduler.consume(ask, now)).collect()
+        })
+        .await
+    }
+
+    async fn settle(
+        &self,
+        receipts: Vec<(Receipt, Cost)>,
+    ) -> Answer<Vec<Result<(), ReceiptError>>> {
+        self.tell(Kind::Change, move |state, now| {
+            let each = receipts.iter();
+            each.map(|(receipt, cost)| state.scheduler.settle_receipt(receipt, cost, now)).collect()
+        })
+        .await
+    }
+
+    async fn renew(
+        &self,
+        receipts: Vec<Receipt>,
+        life: Span,
+    ) -> Answer<Vec<Result<Receipt, ReceiptError>>> {
+        self.tell(Kind::Change, move |state, now| {
+            let each = receipts.iter();
+            each.map(|receipt| state.scheduler.renew_receipt(receipt, life, now)).collect()
+        })
+        .await
+    }
+
+    async fn inspect(&self, meters: Vec<MeterName>) -> Answer<Vec<Option<MeterState>>> {
+        self.tell(Kind::Look, move |state, now| {
+            meters.iter().map(|meter| state.scheduler.inspect(meter, now)).collect()
+        })
+        .await
+    }
+
+    async fn reopen(&self, (limit, partition): MeterName) -> Answer<()> {
+        self.tell(Kind::Change, move |state, now| {
+            state.scheduler.reopen(&limit, partition.as_ref(), now);
+        })
+        .await
+    }
+}
+
+impl Lanes for Embedded {
+    async fn define_queue(
+        &self,
+        queue: QueueName,
+        spec: QueueSpec,
+    ) -> Answer<Result<(), QueueError>> {
+        self.tell(Kind::Change, move |state, now| state.scheduler.define_queue(&queue, spec, now))
+            .await
+    }
+
+    async fn act(&self, acts: Vec<Act>) -> Answer<Vec<Result<Acted, ActError>>> {
+        self.tell(Kind::Change, move |state, now| {
+            acts.into_iter().map(|act| state.scheduler.act(act, now)).collect()
+        })
+        .await
+    }
+
+    async fn claim(&self, claim: Claim) -> Answer<Vec<Claimed>> {
+        let claimed = self.tell(Kind::Change, move |state, now| {
+            let starts = state.scheduler.claim(&claim, now);
+            let at = |id| (id, state.body(id));
+            let bodies = starts.iter().map(|started| at(started.lease.call)).collect::<Vec<_>>();
+            (starts, bodies)
+        });
+        let (starts, bodies) = claimed.await?;
+        let bodies = self.bodies(bodies).await?;
+        let each = starts.into_iter().zip(bodies);
+        Ok(each.map(|(started, body)| Claimed { started, body }).collect())
+    }
+
+    async fn ask(&self, queue: QueueName, until: Timestamp) -> Answer<()> {
+        self.tell(Kind::Change, move |state, now| state.scheduler.ask(&queue, until, now)).await
+    }
+
+    async fn renew_leases(&self, leases: Vec<Lease>, lease: Span) -> Answer<Vec<bool>> {
+        self.tell(Kind::Change, move |state, now| state.scheduler.renew(&leases, lease, now)).await
+    }
+
+    async fn pause(&self, scope: Scope) -> Answer<()> {
+        self.tell(Kind::Change, move |state, now| state.scheduler.pause(&scope, now)).await
+    }
+
+    async fn resume(&self, scope: Scope) -> Answer<()> {
+        self.tell(Kind::Change, move |state, now| state.scheduler.resume(&scope, now)).await
+    }
+
+    async fn weigh(&self, queue: QueueName, lane: LaneName, weight: u32) -> Answer<()> {
+        self.tell(Kind::Change, move |state, now| {
+            state.scheduler.weigh(&queue, &lane, weight, now);
+        })
+        .await
+    }
+
+    async fn advance(&self) -> Answer<()> {
+        self.tell(Kind::Change, |state, now| state.scheduler.advance(now)).await
+    }
+
+    async fn next_due(&self) -> Answer<Option<Timestamp>> {
+        self.tell(Kind::Look, |state, now| state.scheduler.next_due(now)).await
+    }
+
+    async fn woken(&self) -> Answer<Vec<QueueName>> {
+        Ok(self.shared.woken.take().await)
+    }
+
+    async fn explain(&self, calls: Vec<CallId>) -> Answer<Vec<Option<Explanation>>> {
+        self.tell(Kind::Change, move |state, now| {
+            state.scheduler.advance(now);
+            calls.into_iter().map(|id| state.scheduler.explain(id, now)).collect()
+        })
+        .await
+    }
+
+    async fn ends(&self, calls: Vec<CallId>) -> Answer<Vec<Option<End>>> {
+        self.tell(Kind::Change, |state, now| state.scheduler.advance(now)).await?;
+        self.tell(Kind::Look, move |state, _| calls.iter().map(|id| state.end(*id)).collect()).await
+    }
+
+    async fn records(&self, keys: Vec<Key>) -> Answer<Vec<Option<Record>>> {
+        self.tell(Kind::Look, move |state, _| {
+            keys.iter().map(|key| state.scheduler.record(key).cloned()).collect()
+        })
+        .await
+    }
+}

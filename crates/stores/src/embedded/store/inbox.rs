@@ -1,0 +1,147 @@
+//! What waits for the writer: commands from anywhere, and news from the committer.
+
+use super::upkeep::UpkeepNews;
+use super::writer::State;
+use crate::embedded::committer::Refused;
+use crate::embedded::log::BatchPlace;
+use std::collections::VecDeque;
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tokio::sync::{OwnedSemaphorePermit, oneshot};
+use tollgate_core::Now;
+use tollgate_core::contract::{Answer, StoreError};
+use tollgate_core::lanes::CallId;
+
+/// When a command is answered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// At once: it changes nothing.
+    Look,
+    /// When all that it saw and did lasts.
+    Change,
+}
+
+/// Sends an answer, or the reason why there is none.
+pub(super) type Reply = Box<dyn FnOnce(Result<(), StoreError>) + Send>;
+
+/// Something to be done by the writer, for whoever waits for the answer.
+pub(super) trait Command: Send {
+    fn kind(&self) -> Kind;
+
+    /// Does it; the answer is sent later.
+    fn perform(self: Box<Self>, state: &mut State, now: Now) -> Reply;
+
+    /// Answers without doing it.
+    fn refuse(self: Box<Self>, error: StoreError);
+}
+
+/// A command that is a function of the state.
+pub(super) struct Task<T, F> {
+    pub(super) kind: Kind,
+    pub(super) act: F,
+    pub(super) reply: oneshot::Sender<Answer<T>>,
+    /// Its place among the commands that may wait, held until it is answered.
+    pub(super) permit: OwnedSemaphorePermit,
+}
+
+impl<T, F> Command for Task<T, F>
+where
+    T: Send + 'static,
+    F: FnOnce(&mut State, Now) -> T + Send,
+{
+    fn kind(&self) -> Kind {
+        self.kind
+    }
+
+    fn perform(self: Box<Self>, state: &mut State, now: Now) -> Reply {
+        let Self { act, reply, permit, .. } = *self;
+        let answer = act(state, now);
+        Box::new(move |outcome| {
+            // Whoever asked may have gone.
+            let _ = reply.send(outcome.map(|()| answer));
+            drop(permit);
+        })
+    }
+
+    fn refuse(self: Box<Self>, error: StoreError) {
+        let _ = self.reply.send(Err(error));
+    }
+}
+
+/// What went into one batch, besides its records.
+#[derive(Default)]
+pub(super) struct Cargo {
+    pub(super) replies: Vec<Reply>,
+    /// Calls whose bodies are in the batch, with the offsets of their records.
+    pub(super) bodies: Vec<(CallId, usize)>,
+}
+
+/// What the committer has to say.
+pub(super) enum News {
+    /// A batch of so many bytes lasts, and was answered.
+    Committed { place: BatchPlace, bytes: usize, bodies: Vec<(CallId, usize)> },
+    /// A batch was not committed.
+    Refused(Refused, Cargo),
+    /// From the upkeep.
+    Upkeep(UpkeepNews),
+}
+
+/// Where commands and news wait.
+#[derive(Default)]
+pub(super) struct Inbox {
+    waiting: Mutex<Waiting>,
+    arrived: Condvar,
+}
+
+#[derive(Default)]
+pub(super) struct Waiting {
+    pub(super) commands: VecDeque<Box<dyn Command>>,
+    pub(super) news: VecDeque<News>,
+    /// Nobody is left who could send commands.
+    pub(super) is_closed: bool,
+}
+
+impl Inbox {
+    pub(super) fn command(&self, command: Box<dyn Command>) {
+        self.lock().commands.push_back(command);
+        self.arrived.notify_one();
+    }
+
+    pub(super) fn news(&self, news: News) {
+        self.lock().news.push_back(news);
+        self.arrived.notify_one();
+    }
+
+    pub(super) fn close(&self) {
+        self.lock().is_closed = true;
+        self.arrived.notify_one();
+    }
+
+    /// Takes all there is; waits until there is something, or for `at_most`. Once it is closed, that
+    /// is something, unless news are expected.
+    pub(super) fn take(&self, at_most: Option<Duration>, expects_news: bool) -> Waiting {
+        let is_empty = |waiting: &mut Waiting| {
+            let is_open = !waiting.is_closed || expects_news;
+            waiting.commands.is_empty() && waiting.news.is_empty() && is_open
+        };
+        let waiting = self.lock();
+        let mut waiting = match at_most {
+            None => {
+                self.arrived.wait_while(waiting, is_empty).unwrap_or_else(PoisonError::into_inner)
+            }
+            Some(at_most) => {
+                let woken = self.arrived.wait_timeout_while(waiting, at_most, is_empty);
+                woken.unwrap_or_else(PoisonError::into_inner).0
+            }
+        };
+        let is_closed = waiting.is_closed;
+        Waiting {
+            is_closed,
+            ..std::mem::replace(&mut *waiting, Waiting { is_closed, ..Waiting::default() })
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Waiting> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

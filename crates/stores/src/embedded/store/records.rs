@@ -1,0 +1,104 @@
+//! The records of the journal, from effects and back.
+
+use crate::embedded::codec::{self, CodecError};
+use crate::embedded::log::{LogError, Position, Reader};
+use std::ops::Range;
+use tollgate_core::lanes::{CallId, Effect, Kept, Scheduler};
+
+/// Read at once with a body's length: most bodies are no longer.
+const START_BYTES: usize = 512;
+
+/// The first byte of the store's own records; those of effects are lower.
+const LOCATED: u8 = 0xF0;
+const MOVED: u8 = 0xF1;
+
+/// Appends a record that says where a call's body is.
+pub(super) fn encode_located(id: CallId, body: u64, buffer: &mut Vec<u8>) {
+    buffer.push(LOCATED);
+    buffer.extend(id.0.to_le_bytes());
+    buffer.extend(body.to_le_bytes());
+}
+
+/// Appends a record with a call's body, which moves here from an older segment.
+pub(super) fn encode_moved(id: CallId, body: &[u8], buffer: &mut Vec<u8>) {
+    buffer.push(MOVED);
+    buffer.extend(u32::try_from(body.len()).unwrap_or(u32::MAX).to_le_bytes());
+    buffer.extend_from_slice(body);
+    buffer.extend(id.0.to_le_bytes());
+}
+
+/// The call whose body is in a record, if there is one.
+pub(super) fn body_of(record: &[u8]) -> Result<Option<(CallId, Range<usize>)>, CodecError> {
+    let Some(range) = body_range(record) else { return Ok(None) };
+    if record.first() == Some(&MOVED) {
+        return Ok(trailing_id(record).map(|id| (id, range)));
+    }
+    match codec::decode(record)? {
+        Effect::Accepted { id, .. } | Effect::Kept(Kept::Call { id, .. }) => Ok(Some((id, range))),
+        _ => Ok(None),
+    }
+}
+
+/// Appends an effect as a record.
+pub(super) fn encode(effect: &Effect, buffer: &mut Vec<u8>) {
+    codec::encode(effect, buffer);
+}
+
+/// Lets happen again what a record says.
+pub(super) fn replay(
+    scheduler: &mut Scheduler,
+    position: Position,
+    record: &[u8],
+) -> Result<(), CodecError> {
+    match record.first() {
+        Some(&LOCATED) => {
+            if let Some((id, body)) = located(record) {
+                scheduler.locate(id, body);
+            }
+            return Ok(());
+        }
+        Some(&MOVED) => {
+            if let Some(id) = trailing_id(record) {
+                scheduler.locate(id, position.to_bits());
+            }
+            return Ok(());
+        }
+        _ => {}
+    }
+    let effect = codec::decode(record)?;
+    scheduler.replay(&effect);
+    if let Effect::Accepted { id, .. } = effect {
+        scheduler.locate(id, position.to_bits());
+    }
+    Ok(())
+}
+
+fn located(record: &[u8]) -> Option<(CallId, u64)> {
+    let (id, body) = record.get(1..)?.split_first_chunk()?;
+    Some((CallId(u64::from_le_bytes(*id)), u64::from_le_bytes(body.try_into().ok()?)))
+}
+
+fn trailing_id(record: &[u8]) -> Option<CallId> {
+    record.last_chunk().map(|id| CallId(u64::from_le_bytes(*id)))
+}
+
+fn body_range(start: &[u8]) -> Option<Range<usize>> {
+    if start.first() != Some(&MOVED) {
+        return codec::body(start);
+    }
+    let bytes = u32::from_le_bytes(*start.get(1..)?.first_chunk()?);
+    Some(5..5 + usize::try_from(bytes).ok()?)
+}
+
+/// The body in the record at a position.
+pub(super) fn body(reader: &Reader, position: Position) -> Result<Box<[u8]>, LogError> {
+    let start = reader.read_up_to(position, START_BYTES)?;
+    let Some(range) = body_range(&start) else { return Ok([].into()) };
+    match start.get(range.clone()) {
+        Some(body) => Ok(body.into()),
+        None => {
+            let whole = reader.read(position, range.end)?;
+            Ok(whole.get(range).unwrap_or_default().into())
+        }
+    }
+}

@@ -1,0 +1,113 @@
+//! The store against the contracts, against the naive reference, and against crashes.
+
+mod conforming;
+mod crashing;
+mod full;
+mod history;
+mod upkeep;
+
+use super::{Embedded, StoreSettings, TimeSource};
+use crate::embedded::disk::simulated::Host;
+use crate::embedded::log::Settings;
+use std::future::Future;
+use std::pin::pin;
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll, Wake, Waker};
+use std::thread::{self, Thread};
+use tollgate_core::contract::Lanes;
+use tollgate_core::contract::conformance::Stage;
+use tollgate_core::lanes::{Act, NewCall, Order, QueueSpec};
+use tollgate_core::{LaneName, Now, Priority, QueueName, Timestamp};
+
+/// A simulated machine with a store, and a clock that is set by hand.
+struct Machine {
+    host: Host,
+    store: Option<Embedded>,
+    clock: Arc<Mutex<Now>>,
+    settings: StoreSettings,
+}
+
+impl Machine {
+    fn new(seed: u64) -> Self {
+        let clock = Arc::new(Mutex::new(Now::both(Timestamp::from_nanos(1_790_000_000 << 30))));
+        // Segments so small that there are several.
+        let log = Settings { segment_bytes: 4 << 10 };
+        let settings = StoreSettings { log, checkpoint_bytes: 6 << 10 };
+        let mut machine = Self { host: Host::new(seed), store: None, clock, settings };
+        machine.start();
+        machine
+    }
+
+    fn start(&mut self) {
+        let disk = self.host.open().unwrap();
+        let opened = Embedded::on(disk, self.settings, self.time_source()).unwrap();
+        self.store = Some(opened.store);
+    }
+
+    fn time_source(&self) -> TimeSource {
+        let clock = self.clock.clone();
+        Arc::new(move || *clock.lock().unwrap())
+    }
+
+    /// Defines a queue.
+    fn define(&self) {
+        let spec = QueueSpec { order: Order::Parallel(1_000), ..QueueSpec::default() };
+        wait(self.store().define_queue(queue(), spec)).unwrap().unwrap();
+    }
+
+    /// Stops the store as a kill of the machine would.
+    fn crash(&mut self) {
+        self.host.crash();
+        self.store = None;
+    }
+}
+
+impl Stage for Machine {
+    type Store = Embedded;
+
+    fn store(&self) -> &Embedded {
+        self.store.as_ref().unwrap()
+    }
+
+    fn set_now(&mut self, now: Now) {
+        *self.clock.lock().unwrap() = now;
+    }
+}
+
+fn queue() -> QueueName {
+    QueueName::new("q").unwrap()
+}
+
+/// An act that enqueues one call with a body of so many bytes.
+fn enqueue(bytes: usize) -> Act {
+    let call = NewCall {
+        queue: queue(),
+        lane: LaneName::new("a").unwrap(),
+        tolls: vec![],
+        priority: Priority::default(),
+        not_before: None,
+        expires: None,
+        dedupe: None,
+        supersedes: None,
+        body: vec![7; bytes].into(),
+    };
+    Act { enqueue: vec![call], ..Act::default() }
+}
+
+/// Waits on this thread for what other threads do.
+fn wait<T>(future: impl Future<Output = T>) -> T {
+    struct Unpark(Thread);
+    impl Wake for Unpark {
+        fn wake(self: Arc<Self>) {
+            self.0.unpark();
+        }
+    }
+    let waker = Waker::from(Arc::new(Unpark(thread::current())));
+    let (mut future, mut context) = (pin!(future), Context::from_waker(&waker));
+    loop {
+        if let Poll::Ready(done) = future.as_mut().poll(&mut context) {
+            return done;
+        }
+        thread::park();
+    }
+}

@@ -1,0 +1,100 @@
+//! Random histories told to the store and to the naive reference: the same answers, and after a
+//! crash nothing that was answered is lost.
+
+use super::history::{Seen, Step, beginning, step, tell, told};
+use super::{Machine, enqueue, queue, wait};
+use crate::embedded::disk::simulated::Fault;
+use proptest::collection::vec;
+use proptest::prelude::*;
+use tollgate_core::Span;
+use tollgate_core::contract::Lanes;
+use tollgate_core::contract::conformance::Stage;
+use tollgate_core::contract::kept::Kept;
+use tollgate_core::lanes::Claim;
+use tollgate_core::lanes::naive::Naive;
+
+/// The store and the reference, under the same clock.
+struct Twins {
+    machine: Machine,
+    naive: Kept<Naive>,
+    seen: [Seen; 2],
+}
+
+impl Twins {
+    fn new(seed: u64) -> Self {
+        let machine = Machine::new(seed);
+        let now = *machine.clock.lock().unwrap();
+        let naive = Kept::new(Naive::new(), now);
+        let mut twins = Self { machine, naive, seen: Default::default() };
+        for step in beginning() {
+            let _ = twins.step(&step);
+        }
+        twins
+    }
+
+    fn step(&mut self, step: &Step) -> [String; 2] {
+        if let Step::Wait { millis } = step {
+            let before = *self.machine.clock.lock().unwrap();
+            let after = before.moved_to(before.at.plus(Span::from_millis((*millis).into())));
+            self.machine.set_now(after);
+            self.naive.set_now(after);
+        }
+        let [one, other] = &mut self.seen;
+        let naive = wait(tell(&self.naive, step, one));
+        [naive, wait(tell(self.machine.store(), step, other))]
+    }
+
+    fn told(&self) -> [String; 2] {
+        let [one, other] = &self.seen;
+        [wait(told(&self.naive, one)), wait(told(self.machine.store(), other))]
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(1_000))]
+
+    #[test]
+    fn answers_as_the_reference_and_keeps_it_over_a_crash(
+        seed in any::<u64>(),
+        steps in vec(step(), 1..50),
+        is_clean in any::<bool>(),
+    ) {
+        let mut twins = Twins::new(seed);
+        for (number, step) in steps.iter().enumerate() {
+            let [naive, embedded] = twins.step(step);
+            prop_assert_eq!(naive, embedded, "step {}: {:?}", number, step);
+        }
+        if is_clean {
+            twins.machine.store = None;
+        } else {
+            twins.machine.crash();
+        }
+        twins.machine.start();
+        let [naive, embedded] = twins.told();
+        prop_assert_eq!(naive, embedded, "after the restart");
+    }
+
+    #[test]
+    fn nothing_answered_is_lost_whenever_the_power_goes(
+        seed in any::<u64>(),
+        bodies in vec(0..3_000_usize, 1..40),
+        cut in 1..60_u64,
+    ) {
+        let mut machine = Machine::new(seed);
+        machine.define();
+        machine.host.plan(Fault::PowerCut(cut));
+        let mut answered = Vec::new();
+        for bytes in bodies {
+            let Ok(acted) = wait(machine.store().act(vec![enqueue(bytes)])) else { break };
+            answered.push((acted[0].as_ref().unwrap().enqueued[0], bytes));
+        }
+        machine.crash();
+        machine.start();
+        let most = answered.len() + 1;
+        let claim = Claim { queue: queue(), most, lease: None, asks: Span::from_secs(0) };
+        let claimed = wait(machine.store().claim(claim)).unwrap();
+        let claimed = claimed.iter().map(|it| (it.started.lease.call, it.body.len()));
+        let claimed: Vec<_> = claimed.collect();
+        prop_assert!(claimed.starts_with(&answered), "{:?} of {:?}", claimed, answered);
+    }
+}

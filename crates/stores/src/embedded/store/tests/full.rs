@@ -1,0 +1,31 @@
+//! A disk without space, and one that fails.
+
+use super::{Machine, enqueue, wait};
+use crate::embedded::disk::simulated::Fault;
+use tollgate_core::contract::conformance::Stage;
+use tollgate_core::contract::{Lanes, StoreError};
+
+#[test]
+fn what_finds_no_space_is_done_once_there_is_some() {
+    let machine = Machine::new(1);
+    machine.define();
+    machine.host.plan(Fault::DiskFull(0));
+    let first = wait(machine.store().act(vec![enqueue(4)])).unwrap();
+    let second = wait(machine.store().act(vec![enqueue(4)])).unwrap();
+    assert_ne!(first[0].as_ref().unwrap().enqueued, second[0].as_ref().unwrap().enqueued);
+}
+
+#[test]
+fn a_sync_that_fails_ends_the_store_for_good_and_a_new_start_reads_what_lasts() {
+    let mut machine = Machine::new(1);
+    machine.define();
+    let kept = wait(machine.store().act(vec![enqueue(4)])).unwrap()[0].clone().unwrap().enqueued[0];
+    machine.host.plan(Fault::SyncFails(0));
+    for _ in 0..3 {
+        let answer = wait(machine.store().act(vec![enqueue(4)]));
+        assert!(matches!(answer, Err(StoreError::Failed { .. })), "{answer:?}");
+    }
+    machine.crash();
+    machine.start();
+    assert!(wait(machine.store().explain(vec![kept])).unwrap()[0].is_some());
+}

@@ -1,0 +1,72 @@
+//! Checkpoints are made, old segments go, and bodies that are still needed move.
+
+use super::{Machine, enqueue, queue, wait};
+use tollgate_core::Span;
+use tollgate_core::contract::Lanes;
+use tollgate_core::contract::conformance::Stage;
+use tollgate_core::lanes::{Act, Claim, Claimed, Settle, Settlement};
+
+/// More rounds than it ever takes.
+const ROUNDS: usize = 20_000;
+
+impl Machine {
+    fn claim(&self, most: usize) -> Vec<Claimed> {
+        let claim = Claim { queue: queue(), most, lease: None, asks: Span::from_secs(0) };
+        wait(self.store().claim(claim)).unwrap()
+    }
+
+    fn settle(&self, settle: Vec<Settle>) {
+        let act = Act { settle, ..Act::default() };
+        assert!(wait(self.store().act(vec![act])).unwrap()[0].is_ok());
+    }
+
+    /// Enqueues, starts and ends a call.
+    fn live_through_one(&self) {
+        wait(self.store().act(vec![enqueue(500)])).unwrap()[0].as_ref().unwrap();
+        let lease = self.claim(1).remove(0).started.lease;
+        let settle = vec![Settle { lease, settlement: Settlement::Done, actual: vec![] }];
+        self.settle(settle);
+    }
+
+    /// The files of the journal, oldest first.
+    fn segments(&self) -> Vec<String> {
+        let names = self.host.files().into_keys();
+        names.filter(|name| name.starts_with("journal-")).collect()
+    }
+
+    fn live_until(&self, is_reached: impl Fn(&Self) -> bool) {
+        let reached = (0..ROUNDS).any(|_| {
+            self.live_through_one();
+            is_reached(self)
+        });
+        assert!(reached, "{:?}", self.segments());
+    }
+}
+
+#[test]
+fn old_segments_go_once_there_is_a_checkpoint() {
+    let machine = Machine::new(1);
+    machine.define();
+    let oldest = machine.segments().remove(0);
+    machine.live_until(|machine| {
+        let segments = machine.segments();
+        !segments.contains(&oldest) && segments.len() < 8
+    });
+}
+
+#[test]
+fn a_body_that_is_needed_for_long_moves_and_comes_back_whole() {
+    let mut machine = Machine::new(1);
+    machine.define();
+    wait(machine.store().act(vec![enqueue(1_234)])).unwrap()[0].as_ref().unwrap();
+    let held = machine.claim(1).remove(0).started.lease;
+    let oldest = machine.segments().remove(0);
+    machine.live_until(|machine| !machine.segments().contains(&oldest));
+    machine.crash();
+    machine.start();
+    let settle = vec![Settle { lease: held, settlement: Settlement::Release, actual: vec![] }];
+    machine.settle(settle);
+    let again = machine.claim(2);
+    assert_eq!(again.len(), 1);
+    assert_eq!((again[0].started.lease.call, again[0].body.len()), (held.call, 1_234));
+}

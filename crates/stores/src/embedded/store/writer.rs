@@ -1,0 +1,337 @@
+//! The writer: one thread that owns the scheduler and turns commands into records.
+//!
+//! It takes all commands that wait, does them one after the other in memory, and hands their effects
+//! to the committer as one batch. While that is written and synced it goes on with the next one. An
+//! answer is sent when all that it saw and did lasts.
+
+use super::bodies::RecentBodies;
+use super::inbox::{Cargo, Command, Inbox, Kind, News, Waiting};
+use super::records;
+use super::upkeep::{OldBody, Upkeep, UpkeepNews};
+use super::{TimeSource, Woken};
+use crate::embedded::committer::{Committer, Refused};
+use crate::embedded::log::{Batch, LogError, Position};
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+use std::time::Duration;
+use tollgate_core::contract::StoreError;
+use tollgate_core::lanes::{CallId, Effect, End, Scheduler};
+
+/// A batch of this size takes no more commands until it is handed over.
+const BATCH_BYTES_MAX: usize = 8 << 20;
+/// Batches on their way to the disk: one that is synced, and one that waits for it.
+const SUBMITTED_MAX: usize = 2;
+/// How long a full disk is left alone before it is tried again.
+const FULL_RETRY: Duration = Duration::from_millis(250);
+/// How many ends of calls are remembered.
+const ENDS_MAX: usize = 100_000;
+
+/// All that commands see and change.
+pub(super) struct State {
+    pub(super) scheduler: Scheduler,
+    bodies: RecentBodies,
+    ends: BTreeMap<CallId, End>,
+}
+
+/// Where a body is.
+#[derive(Debug)]
+pub(super) enum BodyAt {
+    /// In memory.
+    Here(Box<[u8]>),
+    /// In the record there.
+    Log(Position),
+    /// Nowhere: the call has ended.
+    Gone,
+}
+
+impl State {
+    pub(super) fn new(scheduler: Scheduler) -> Self {
+        Self { scheduler, bodies: RecentBodies::default(), ends: BTreeMap::new() }
+    }
+
+    pub(super) fn body(&self, id: CallId) -> BodyAt {
+        if let Some(body) = self.bodies.find(id) {
+            return BodyAt::Here(body.into());
+        }
+        let located = self.scheduler.located(id);
+        located.map_or(BodyAt::Gone, |bits| BodyAt::Log(Position::from_bits(bits)))
+    }
+
+    pub(super) fn end(&self, id: CallId) -> Option<End> {
+        self.ends.get(&id).copied()
+    }
+
+    fn note_end(&mut self, id: CallId, end: End) {
+        self.bodies.remove(id);
+        self.ends.insert(id, end);
+        if self.ends.len() > ENDS_MAX {
+            self.ends.pop_first();
+        }
+    }
+}
+
+pub(super) struct Writer {
+    pub(super) state: State,
+    pub(super) inbox: Arc<Inbox>,
+    pub(super) committer: Committer,
+    pub(super) now: TimeSource,
+    pub(super) woken: Arc<Woken>,
+    upkeep: Upkeep,
+    batch: Batch,
+    cargo: Cargo,
+    /// Emptied, for its memory.
+    effects: Vec<Effect>,
+    /// How many batches are on their way.
+    submitted: usize,
+    /// Batches that the disk had no room for, in order.
+    held: VecDeque<(Batch, Cargo)>,
+    failed: Option<StoreError>,
+}
+
+impl Writer {
+    pub(super) fn new(
+        state: State,
+        committer: Committer,
+        now: TimeSource,
+        woken: Arc<Woken>,
+        upkeep: Upkeep,
+    ) -> Self {
+        let inbox = upkeep.inbox.clone();
+        let (batch, cargo, held) = (committer.batch(), Cargo::default(), VecDeque::new());
+        let (effects, submitted, failed) = (Vec::new(), 0, None);
+        Self {
+            state,
+            inbox,
+            committer,
+            now,
+            woken,
+            upkeep,
+            batch,
+            cargo,
+            effects,
+            submitted,
+            held,
+            failed,
+        }
+    }
+
+    pub(super) fn run(mut self) {
+        loop {
+            let retry = (!self.held.is_empty() && self.submitted == 0).then_some(FULL_RETRY);
+            let Waiting { commands, news, is_closed } = self.inbox.take(retry, self.submitted > 0);
+            let is_quiet = commands.is_empty() && news.is_empty();
+            news.into_iter().for_each(|news| self.heed(news));
+            commands.into_iter().for_each(|command| self.perform(command));
+            self.woken.add(self.state.scheduler.take_woken());
+            self.try_again();
+            self.submit();
+            self.keep_up();
+            if is_closed && is_quiet && self.is_done() {
+                return;
+            }
+        }
+    }
+
+    /// Whether everything is written that can be.
+    fn is_done(&self) -> bool {
+        let is_written = self.batch.is_empty() && self.cargo.replies.is_empty();
+        self.submitted == 0 && (is_written || !self.held.is_empty() || self.failed.is_some())
+    }
+
+    fn perform(&mut self, command: Box<dyn Command>) {
+        if let Some(error) = &self.failed {
+            return command.refuse(error.clone());
+        }
+        if command.kind() == Kind::Look {
+            let reply = command.perform(&mut self.state, (self.now)());
+            return reply(Ok(()));
+        }
+        if !self.held.is_empty() {
+            return command.refuse(full());
+        }
+        let reply = command.perform(&mut self.state, (self.now)());
+        self.cargo.replies.push(reply);
+        self.record();
+        if self.batch.bytes() >= BATCH_BYTES_MAX {
+            self.hand_over();
+        }
+    }
+
+    /// Writes down what has changed.
+    fn record(&mut self) {
+        let mut effects = std::mem::take(&mut self.effects);
+        self.state.scheduler.swap_effects(&mut effects);
+        for effect in effects.drain(..) {
+            let offset = self.batch.push_with(|buffer| records::encode(&effect, buffer));
+            match effect {
+                Effect::Accepted { id, call, .. } => {
+                    self.cargo.bodies.push((id, offset));
+                    self.state.bodies.insert(id, call.body);
+                }
+                Effect::Ended { id, end } => self.state.note_end(id, end),
+                _ => {}
+            }
+        }
+        self.effects = effects;
+        for freed in self.state.scheduler.take_freed() {
+            self.upkeep.segments.free(Position::from_bits(freed));
+        }
+    }
+
+    /// Hands over what there is, if there is room; what changed nothing is answered once all that
+    /// came before it lasts.
+    fn submit(&mut self) {
+        if self.batch.is_empty() {
+            if self.submitted == 0 && self.held.is_empty() {
+                let replies = std::mem::take(&mut self.cargo.replies);
+                replies.into_iter().for_each(|reply| reply(Ok(())));
+            }
+            return;
+        }
+        if self.submitted < SUBMITTED_MAX && self.held.is_empty() && self.failed.is_none() {
+            self.hand_over();
+        }
+    }
+
+    fn hand_over(&mut self) {
+        let batch = std::mem::replace(&mut self.batch, self.committer.batch());
+        let cargo = std::mem::take(&mut self.cargo);
+        self.send(batch, cargo);
+    }
+
+    fn send(&mut self, batch: Batch, cargo: Cargo) {
+        self.submitted += 1;
+        let (inbox, bytes) = (self.inbox.clone(), batch.bytes());
+        self.committer.submit(
+            batch,
+            Box::new(move |outcome| match outcome {
+                Ok(place) => {
+                    cargo.replies.into_iter().for_each(|reply| reply(Ok(())));
+                    inbox.news(News::Committed { place, bytes, bodies: cargo.bodies });
+                }
+                Err(refused) => inbox.news(News::Refused(refused, cargo)),
+            }),
+        );
+    }
+
+    fn heed(&mut self, news: News) {
+        match news {
+            News::Committed { place, bytes, bodies } => {
+                self.submitted -= 1;
+                self.upkeep.since += bytes as u64;
+                for (id, offset) in bodies {
+                    self.locate(id, place.position(offset));
+                }
+            }
+            News::Refused(Refused { error: LogError::Full { .. }, batch }, cargo) => {
+                self.submitted -= 1;
+                self.held.push_back((batch, cargo));
+            }
+            News::Refused(Refused { error, .. }, cargo) => {
+                self.submitted -= 1;
+                self.fail(&error, cargo);
+            }
+            News::Upkeep(news) => self.heed_upkeep(news),
+        }
+    }
+
+    /// Notes where a body is now, unless its call has ended.
+    fn locate(&mut self, id: CallId, body: Position) {
+        self.state.bodies.note_logged(id);
+        let Some(before) = self.state.scheduler.located(id) else { return };
+        if before != 0 {
+            self.upkeep.segments.free(Position::from_bits(before));
+        }
+        self.state.scheduler.locate(id, body.to_bits());
+        self.upkeep.segments.add(body);
+    }
+
+    /// Begins a checkpoint if one is due.
+    fn keep_up(&mut self) {
+        if !self.upkeep.is_due() || self.failed.is_some() || !self.held.is_empty() {
+            return;
+        }
+        self.upkeep.is_busy = true;
+        let inbox = self.inbox.clone();
+        self.committer.rotate(Box::new(move |outcome| {
+            inbox.news(News::Upkeep(match outcome {
+                Ok(segment) => UpkeepNews::Rotated(segment),
+                Err(error) => UpkeepNews::Failed(error.to_string()),
+            }));
+        }));
+    }
+
+    fn heed_upkeep(&mut self, news: UpkeepNews) {
+        match news {
+            UpkeepNews::Rotated(segment) => {
+                let wall = (self.now)().wall;
+                self.upkeep.since = 0;
+                self.upkeep.make(segment, wall);
+            }
+            UpkeepNews::Made(segment, bytes) => {
+                self.upkeep.checkpoint = Some(segment);
+                self.upkeep.every = bytes.max(self.upkeep.least);
+                self.drop_segments();
+                match self.upkeep.segments.to_be_moved(segment) {
+                    Some(oldest) => self.upkeep.move_bodies(oldest),
+                    None => self.upkeep.is_busy = false,
+                }
+            }
+            UpkeepNews::Bodies(bodies) => bodies.into_iter().for_each(|old| self.move_body(old)),
+            UpkeepNews::Moved => self.upkeep.is_busy = false,
+            UpkeepNews::Failed(reason) => {
+                self.upkeep.is_busy = false;
+                self.upkeep.since = 0;
+                tracing::warn!(reason, "the journal's upkeep failed and is tried again later");
+            }
+        }
+    }
+
+    /// Writes a body again, so that the segment it was in can be dropped.
+    fn move_body(&mut self, OldBody { id, at, body }: OldBody) {
+        if self.state.scheduler.located(id) != Some(at.to_bits()) {
+            return;
+        }
+        let offset = self.batch.push_with(|buffer| records::encode_moved(id, &body, buffer));
+        self.cargo.bodies.push((id, offset));
+        if self.batch.bytes() >= BATCH_BYTES_MAX && self.held.is_empty() && self.failed.is_none() {
+            self.hand_over();
+        }
+    }
+
+    fn drop_segments(&mut self) {
+        if let Some(before) = self.upkeep.droppable() {
+            let done = |outcome: Result<(), LogError>| {
+                if let Err(error) = outcome {
+                    tracing::warn!(%error, "old segments of the journal were not removed");
+                }
+            };
+            self.committer.drop_before(before, Box::new(done));
+        }
+    }
+
+    /// A full disk: what was done in memory is kept and tried again, and nothing new is done.
+    fn try_again(&mut self) {
+        if self.held.is_empty() || self.submitted > 0 || self.failed.is_some() {
+            return;
+        }
+        self.committer.resume();
+        for (batch, cargo) in std::mem::take(&mut self.held) {
+            self.send(batch, cargo);
+        }
+    }
+
+    /// The log failed for good: nobody is answered as if it had not.
+    fn fail(&mut self, error: &LogError, cargo: Cargo) {
+        let error = self.failed.get_or_insert(StoreError::Failed { reason: error.to_string() });
+        let held = std::mem::take(&mut self.held).into_iter().map(|(_, cargo)| cargo);
+        let all = [cargo, std::mem::take(&mut self.cargo)].into_iter().chain(held);
+        for reply in all.flat_map(|cargo| cargo.replies) {
+            reply(Err(error.clone()));
+        }
+    }
+}
+
+fn full() -> StoreError {
+    StoreError::Full { reason: "the disk has no space: free some, it is tried again".to_owned() }
+}
