@@ -1,5 +1,6 @@
 //! Names of limits, partitions, queues and lanes: any UTF-8 from 1 to 512 bytes.
 
+use smol_str::SmolStr;
 use std::borrow::Borrow;
 use std::fmt;
 use std::ops::Deref;
@@ -41,9 +42,10 @@ pub fn check_name(kind: &'static str, text: &str) -> Result<(), NameError> {
 macro_rules! name {
     ($(#[$doc:meta])* $name:ident, $kind:literal) => {
         $(#[$doc])*
-        // Invariant: 1 to NAME_BYTES_MAX bytes.
+        // Invariant: 1 to NAME_BYTES_MAX bytes. Up to 23 need no memory of their own, longer ones
+        // are shared by their copies.
         #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-        pub struct $name(Box<str>);
+        pub struct $name(SmolStr);
 
         impl $name {
             /// Checks the length.

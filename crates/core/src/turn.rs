@@ -8,7 +8,6 @@
 use crate::meter::{Blocker, Cause};
 use crate::rule::Opening;
 use crate::time::Span;
-use std::cmp::Reverse;
 
 /// Refusals elsewhere after which a call becomes senior.
 const PATIENCE: u8 = 2;
@@ -47,27 +46,33 @@ impl Priority {
 /// A call's place in the order at its meters: what is less goes first. The same key on every store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Place {
-    priority: Reverse<Priority>,
-    /// Virtual start: how much its lane was served before, in units of weight.
-    tag: u64,
+    /// How far it is below the highest priority, in the high four bits; then its virtual start: how
+    /// much its lane was served before. One word, for there are as many places as lanes.
+    turn: u64,
     /// First come, first served.
     arrival: u64,
 }
 
+const TAG_BITS: u32 = 60;
+/// From here on all tags are the same, and the first come goes first.
+const TAG_MAX: u64 = (1 << TAG_BITS) - 1;
+
 impl Place {
     /// The place of a call of this priority, lane service and arrival.
     pub fn new(priority: Priority, tag: u64, arrival: u64) -> Self {
-        Self { priority: Reverse(priority), tag, arrival }
+        let below = u64::from(Priority::MAX.0 - priority.0);
+        Self { turn: below << TAG_BITS | tag.min(TAG_MAX), arrival }
     }
 
     /// Its priority.
     pub fn priority(&self) -> Priority {
-        self.priority.0
+        // Four bits, of a number up to nine.
+        Priority(Priority::MAX.0 - (self.turn >> TAG_BITS).to_le_bytes()[0])
     }
 
     /// Its virtual start.
     pub fn tag(&self) -> u64 {
-        self.tag
+        self.turn & TAG_MAX
     }
 }
 
@@ -78,7 +83,7 @@ const TAG_PARTS: u128 = 1024;
 /// started.
 pub fn finish(tag: u64, units: u64, lane_weight: u32) -> u64 {
     let served = (u128::from(units) * TAG_PARTS).div_ceil(u128::from(lane_weight.max(1)));
-    tag.saturating_add(u64::try_from(served).unwrap_or(u64::MAX))
+    tag.saturating_add(u64::try_from(served).unwrap_or(u64::MAX)).min(TAG_MAX)
 }
 
 /// Who else is at a meter.

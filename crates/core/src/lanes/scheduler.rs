@@ -143,7 +143,7 @@ impl Scheduler {
     }
 
     fn renew_one(&mut self, lease: Lease, expires: Timestamp, now: Now) -> bool {
-        let held = self.in_flight(lease).and_then(|slot| self.calls[slot].flight());
+        let held = self.in_flight(lease).and_then(|slot| self.calls.flight(&self.calls[slot]));
         let Some(flight) = held else { return false };
         if expires > flight.expires {
             self.emit(Effect::Renewed { lease, now, expires });
@@ -221,11 +221,11 @@ impl Scheduler {
 
     /// Whether a call is there and not in flight.
     pub fn is_waiting(&self, id: CallId) -> bool {
-        self.calls.find(id).is_some_and(|slot| self.calls[slot].flight().is_none())
+        self.calls.find(id).is_some_and(|slot| self.calls.flight(&self.calls[slot]).is_none())
     }
 
     /// Whether a call is in flight.
     pub fn is_in_flight(&self, id: CallId) -> bool {
-        self.calls.find(id).is_some_and(|slot| self.calls[slot].flight().is_some())
+        self.calls.find(id).is_some_and(|slot| self.calls.flight(&self.calls[slot]).is_some())
     }
 }

@@ -131,8 +131,8 @@ impl Naive {
     }
 
     fn not_before(&self, call: &Call, ahead: &[&Call], now: Now) -> Option<Opening> {
-        let sure: Vec<&Call> =
-            ahead.iter().copied().filter(|other| other.new.expires.is_none()).collect();
+        let may_expire = |other: &&Call| other.new.expires.is_some() && !other.came_back;
+        let sure: Vec<&Call> = ahead.iter().copied().filter(|other| !may_expire(other)).collect();
         let each = lines(&call.new.tolls).into_iter().map(|line| {
             let before = weight_at(&sure, &line.meter);
             let told = |meter: &Meter, definition: &Definition| {

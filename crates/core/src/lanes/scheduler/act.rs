@@ -124,7 +124,7 @@ impl Scheduler {
 
     fn settle(&mut self, settle: &Settle, now: Now) {
         let Some(slot) = self.in_flight(settle.lease) else { return };
-        let (id, mut attempts) = (self.calls[slot].id, self.calls[slot].attempts());
+        let (id, mut attempts) = (self.calls[slot].id, self.calls.attempts(&self.calls[slot]));
         let queue = self.lanes[self.calls[slot].lane].queue;
         let actual = self.actual(slot, settle);
         self.emit(Effect::Settled { lease: settle.lease, actual, now });
@@ -183,7 +183,7 @@ impl Scheduler {
 
     fn cancel(&mut self, id: CallId) -> bool {
         let Some(slot) = self.calls.find(id) else { return false };
-        self.emit(match self.calls[slot].flight() {
+        self.emit(match self.calls.flight(&self.calls[slot]) {
             Some(_) => Effect::CancelAsked(id),
             None => Effect::Ended { id, end: End::Cancelled },
         });
@@ -246,7 +246,7 @@ impl Scheduler {
 
     pub(super) fn in_flight(&self, lease: Lease) -> Option<CallSlot> {
         let slot = self.calls.find(lease.call)?;
-        let flight = self.calls[slot].flight()?;
+        let flight = self.calls.flight(&self.calls[slot])?;
         (flight.token == lease.token).then_some(slot)
     }
 }

@@ -58,7 +58,7 @@ impl Scheduler {
         self.rehead();
         while let Some(wake) = pop_due(&mut self.timers.wakes, |entry| entry.0 <= now.at) {
             if let Some(crowd) = self.meters[wake.1].crowd_mut(wake.2) {
-                crowd.wakes = None;
+                crowd.wake_at(None);
             }
             self.offer(wake.1, wake.2);
         }
@@ -96,7 +96,7 @@ impl Scheduler {
     fn crash(&mut self, slot: CallSlot, token: u64, now: Now) {
         let call = &self.calls[slot];
         let lease = Lease { call: call.id, token };
-        let mut attempts = call.attempts();
+        let mut attempts = self.calls.attempts(call);
         attempts.crashes += 1;
         let crashes_max = self.lanes.queue(self.lanes[call.lane].queue).spec.crashes_max;
         self.emit(Effect::Settled { lease, actual: [].into(), now });
@@ -105,7 +105,8 @@ impl Scheduler {
 
     fn rested(&mut self, id: CallId, until: Timestamp) {
         let Some(slot) = self.calls.find(id) else { return };
-        if self.calls[slot].progress.as_ref().is_none_or(|p| p.rests_until != until) {
+        let progress = self.calls.progress(&self.calls[slot]);
+        if progress.is_none_or(|progress| progress.rests_until != until) {
             return;
         }
         let (rank, lane) = (self.calls[slot].rank(), self.calls[slot].lane);
@@ -125,7 +126,8 @@ impl Scheduler {
     ) {
         let call = &self.calls[slot];
         let id = call.id;
-        let is_cancelled = call.progress.as_ref().is_some_and(|progress| progress.is_cancelled);
+        let progress = self.calls.progress(call);
+        let is_cancelled = progress.is_some_and(|progress| progress.is_cancelled);
         self.emit(match (is_cancelled, is_dead) {
             (true, _) => Effect::Ended { id, end: End::Cancelled },
             (false, true) => Effect::Ended { id, end: End::Dead },

@@ -232,7 +232,7 @@ impl Scheduler {
         }
         self.take_from_lane(lane, slot);
         self.timers.leases.insert((expires, lease.token, slot));
-        let progress = self.calls[slot].progress.get_or_insert_default();
+        let progress = self.calls.progress_mut(slot);
         progress.flight = Some(Flight { token: lease.token, expires, payments });
         self.lanes[lane].in_flight += 1;
         self.touched.push(lane);
@@ -275,7 +275,7 @@ impl Scheduler {
 
     fn renewed(&mut self, lease: Lease, now: Now, expires: Timestamp) {
         let Some(slot) = self.in_flight(lease) else { return };
-        let flight = self.calls[slot].progress.as_mut().and_then(|p| p.flight.as_mut());
+        let flight = self.calls.flight_mut(slot).and_then(Option::as_mut);
         let Some(flight) = flight else { return };
         self.timers.leases.remove(&(flight.expires, flight.token, slot));
         self.timers.leases.insert((expires, flight.token, slot));
@@ -294,7 +294,7 @@ impl Scheduler {
         self.now = self.now.max(now.at);
         let Some(slot) = self.in_flight(lease) else { return };
         let lane = self.calls[slot].lane;
-        let flight = self.calls[slot].progress.as_mut().and_then(|p| p.flight.take());
+        let flight = self.calls.flight_mut(slot).and_then(Option::take);
         let Some(flight) = flight else { return };
         self.timers.leases.remove(&(flight.expires, flight.token, slot));
         self.lanes[lane].in_flight -= 1;
@@ -330,7 +330,7 @@ impl Scheduler {
 
     fn came_back(&mut self, id: CallId, attempts: Attempts, eligible: Timestamp) {
         let Some(slot) = self.calls.find(id) else { return };
-        let progress = self.calls[slot].progress.get_or_insert_default();
+        let progress = self.calls.progress_mut(slot);
         (progress.attempts, progress.rests_until) = (attempts, eligible);
         self.line_up_again(slot);
     }
@@ -339,7 +339,8 @@ impl Scheduler {
     pub(super) fn line_up_again(&mut self, slot: CallSlot) {
         let call = &self.calls[slot];
         let (rank, lane, id) = (call.rank(), call.lane, call.id);
-        let eligible = call.progress.as_ref().map_or(self.now, |progress| progress.rests_until);
+        let progress = self.calls.progress(call);
+        let eligible = progress.map_or(self.now, |progress| progress.rests_until);
         let rests = eligible > self.now;
         if rests {
             self.timers.rests.insert((eligible, id));
@@ -350,7 +351,7 @@ impl Scheduler {
 
     fn cancel_asked(&mut self, id: CallId) {
         let Some(slot) = self.calls.find(id) else { return };
-        self.calls[slot].progress.get_or_insert_default().is_cancelled = true;
+        self.calls.progress_mut(slot).is_cancelled = true;
     }
 
     fn ended(&mut self, id: CallId, end: End) {

@@ -7,6 +7,7 @@ use crate::turn::Priority;
 use hashbrown::HashTable;
 use slab::Slab;
 use smallvec::SmallVec;
+use std::num::{NonZeroU32, NonZeroU64};
 
 /// Where a call is kept.
 pub(super) type CallSlot = u32;
@@ -16,17 +17,19 @@ pub(super) type LaneSlot = u32;
 pub(super) type MeterSlot = u32;
 /// Where a set of tolls is kept.
 type TollsSlot = u32;
+/// Where it is kept what came of a call's starts, counted from 1.
+type ProgressSlot = NonZeroU32;
 
 /// A call's place among those of its lane, and of its queue: what is less goes first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Rank(u64);
+pub(super) struct Rank(NonZeroU64);
 
 impl Rank {
     /// The highest priority goes first, then the earliest arrival.
     pub(super) fn new(priority: Priority, arrival: u64) -> Self {
         let below = u64::from(Priority::MAX.level() - priority.level());
         // Arrivals count calls: 2^60 of them take longer than anyone waits.
-        Self(below << 60 | arrival)
+        Self(NonZeroU64::MIN.saturating_add(below << 60 | arrival))
     }
 }
 
@@ -44,8 +47,8 @@ pub(super) struct Call {
     pub(super) has_joined: bool,
     /// It may end unstarted.
     pub(super) may_expire: bool,
-    /// `None` as long as it never started.
-    pub(super) progress: Option<Box<Progress>>,
+    /// Where it is kept what came of its starts; `None` as long as it never started.
+    pub(super) progress: Option<ProgressSlot>,
 }
 
 /// What is known of a call that was started before.
@@ -76,14 +79,6 @@ impl Call {
     pub(super) fn rank(&self) -> Rank {
         Rank::new(self.priority, self.arrival)
     }
-
-    pub(super) fn attempts(&self) -> Attempts {
-        self.progress.as_ref().map(|progress| progress.attempts).unwrap_or_default()
-    }
-
-    pub(super) fn flight(&self) -> Option<&Flight> {
-        self.progress.as_ref()?.flight.as_ref()
-    }
 }
 
 /// What a call owes at one meter.
@@ -97,7 +92,6 @@ pub(super) struct Line {
 #[derive(Debug)]
 struct TollSet {
     lines: SmallVec<[Line; 1]>,
-    hash: u64,
     /// How many calls owe it.
     calls: u32,
 }
@@ -106,6 +100,7 @@ struct TollSet {
 #[derive(Debug, Default)]
 pub(super) struct Calls {
     calls: Slab<Call>,
+    progresses: Slab<Progress>,
     by_id: HashTable<CallSlot>,
     sets: Slab<TollSet>,
     by_lines: HashTable<TollsSlot>,
@@ -127,10 +122,46 @@ impl Calls {
     /// Removes a call; says which set of tolls nobody owes any more.
     pub(super) fn remove(&mut self, slot: CallSlot) -> Option<SmallVec<[Line; 1]>> {
         let call = self.calls.remove(index(slot));
+        if let Some(progress) = call.progress {
+            self.progresses.remove(index(progress.get()) - 1);
+        }
         if let Ok(found) = self.by_id.find_entry(mixed(call.id.0), |other| *other == slot) {
             found.remove();
         }
         self.forget_tolls(call.tolls)
+    }
+
+    /// What came of a call's starts.
+    pub(super) fn progress(&self, call: &Call) -> Option<&Progress> {
+        call.progress.map(|slot| &self.progresses[index(slot.get()) - 1])
+    }
+
+    /// What came of a call's starts, to be changed; made if it never started.
+    pub(super) fn progress_mut(&mut self, call: CallSlot) -> &mut Progress {
+        let call = &mut self.calls[index(call)];
+        let slot = match call.progress {
+            Some(slot) => index(slot.get()) - 1,
+            None => {
+                let made = self.progresses.insert(Progress::default());
+                call.progress = NonZeroU32::new(slot(made + 1));
+                made
+            }
+        };
+        &mut self.progresses[slot]
+    }
+
+    pub(super) fn attempts(&self, call: &Call) -> Attempts {
+        self.progress(call).map(|progress| progress.attempts).unwrap_or_default()
+    }
+
+    pub(super) fn flight(&self, call: &Call) -> Option<&Flight> {
+        self.progress(call)?.flight.as_ref()
+    }
+
+    /// The flight of a call that is in flight, to be changed.
+    pub(super) fn flight_mut(&mut self, call: CallSlot) -> Option<&mut Option<Flight>> {
+        let slot = self.calls[index(call)].progress?;
+        Some(&mut self.progresses[index(slot.get()) - 1].flight)
     }
 
     pub(super) fn lines(&self, call: &Call) -> &[Line] {
@@ -150,8 +181,8 @@ impl Calls {
             sets[index(found)].calls += 1;
             return (found, false);
         }
-        let made = slot(sets.insert(TollSet { lines: lines.into(), hash, calls: 1 }));
-        self.by_lines.insert_unique(hash, made, |set| sets[index(*set)].hash);
+        let made = slot(sets.insert(TollSet { lines: lines.into(), calls: 1 }));
+        self.by_lines.insert_unique(hash, made, |set| lines_hash(&sets[index(*set)].lines));
         (made, true)
     }
 
@@ -166,7 +197,8 @@ impl Calls {
         let mut calls: Vec<_> = self.calls.iter().map(|(_, call)| call).collect();
         calls.sort_unstable_by_key(|call| call.id);
         let written = calls.into_iter().map(|call| {
-            let Call { id, arrival, priority, has_joined, progress, .. } = call;
+            let Call { id, arrival, priority, has_joined, .. } = call;
+            let progress = self.progress(call);
             format!("{id:?} {arrival} {priority:?} {has_joined} {progress:?}")
         });
         written.collect()
@@ -178,7 +210,8 @@ impl Calls {
         if tolls.calls > 0 {
             return None;
         }
-        if let Ok(found) = self.by_lines.find_entry(tolls.hash, |other| *other == set) {
+        let hash = lines_hash(&tolls.lines);
+        if let Ok(found) = self.by_lines.find_entry(hash, |other| *other == set) {
             found.remove();
         }
         Some(self.sets.remove(index(set)).lines)

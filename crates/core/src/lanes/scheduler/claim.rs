@@ -85,7 +85,7 @@ impl Scheduler {
             self.withdraw(meter, queue, None);
             return None;
         };
-        let way = self.line((lane, head), line, now).way(head.is_senior, now);
+        let way = self.line((lane, head), line.index(), now).way(head.is_senior, now);
         if let Some(blocker) = way {
             let wakes = self.looked_at_again(meter, queue, blocker, now);
             self.withdraw(meter, queue, wakes);
@@ -143,7 +143,7 @@ impl Scheduler {
     fn start(&mut self, lane: LaneSlot, head: Head, now: Now, expires: Timestamp) -> Started {
         let call = &self.calls[head.call];
         let lease = Lease { call: call.id, token: self.tokens + 1 };
-        let attempts = call.attempts();
+        let attempts = self.calls.attempts(call);
         self.emit(Effect::Started { lease, now, expires });
         self.rehead();
         Started { lease, lane: self.lanes[lane].name.clone(), attempts, expires }

@@ -20,7 +20,8 @@ impl Scheduler {
     pub fn explain(&self, id: CallId, now: Now) -> Option<Explanation> {
         let slot = self.calls.find(id)?;
         let call = &self.calls[slot];
-        let ahead = (call.has_joined && call.flight().is_none()).then(|| self.ahead(call));
+        let ahead =
+            (call.has_joined && self.calls.flight(call).is_none()).then(|| self.ahead(call));
         let mut reasons = self.lane_reasons(slot, now);
         let in_lane = ahead.as_ref().map_or(0, |ahead| ahead.calls);
         if in_lane > 0 {
@@ -28,7 +29,7 @@ impl Scheduler {
         }
         let not_before = self.not_before(slot, ahead.as_ref(), now);
         let expected = self.expected(slot, ahead.as_ref(), now);
-        if call.flight().is_none() {
+        if self.calls.flight(call).is_none() {
             reasons.extend(self.meter_reasons(slot, now));
         }
         let opening = |opening: Option<Opening>| match opening {
@@ -37,7 +38,7 @@ impl Scheduler {
         };
         Some(Explanation {
             id,
-            attempts: call.attempts(),
+            attempts: self.calls.attempts(call),
             position: ahead.map(|ahead| ahead.calls),
             reasons,
             not_before: opening(not_before),
@@ -48,7 +49,7 @@ impl Scheduler {
     /// What is in the way in the queue and the lane.
     fn lane_reasons(&self, slot: CallSlot, now: Now) -> Vec<Reason> {
         let call = &self.calls[slot];
-        if let Some(flight) = call.flight() {
+        if let Some(flight) = self.calls.flight(call) {
             return vec![Reason::InFlight { expires: flight.expires }];
         }
         let lane = &self.lanes[call.lane];
@@ -58,7 +59,8 @@ impl Scheduler {
         reasons.extend(lane.is_paused.then_some(Reason::LanePaused));
         reasons.extend(lane.is_held.then_some(Reason::LaneHeld));
         reasons.extend(call.due().map(|wall| Reason::NotDue { wall }));
-        let until = call.progress.as_ref().map_or(now.at, |progress| progress.rests_until);
+        let progress = self.calls.progress(call);
+        let until = progress.map_or(now.at, |progress| progress.rests_until);
         reasons.extend((until > now.at).then_some(Reason::Resting { until }));
         let in_flight = lane.in_flight;
         let is_busy = in_flight >= queue.spec.in_flight_max();
@@ -86,7 +88,7 @@ impl Scheduler {
         let start = self.earliest(call, now)?;
         let each = self.calls.lines(call).iter().map(|line| {
             // Who may end unstarted need not pay before it.
-            let pays = |call: &Call| !call.may_expire;
+            let pays = |call: &Call| !call.may_expire || call.progress.is_some();
             let before = ahead.map_or(0, |ahead| ahead.weight_at(self, line, pays));
             self.opening(
                 line,
@@ -121,10 +123,11 @@ impl Scheduler {
     fn earliest(&self, call: &Call, now: Now) -> Option<Opening> {
         let lane = &self.lanes[call.lane];
         let is_held = self.lanes.queue(lane.queue).is_paused || lane.is_paused || lane.is_held;
-        if is_held || call.flight().is_some() {
+        if is_held || self.calls.flight(call).is_some() {
             return None;
         }
-        let rests = call.progress.as_ref().map_or(now.at, |progress| progress.rests_until);
+        let progress = self.calls.progress(call);
+        let rests = progress.map_or(now.at, |progress| progress.rests_until);
         let joins = call.due().map_or(now.at, |wall| now.at.plus(wall.since(now.wall)));
         Some(Opening::At(rests.max(joins)))
     }

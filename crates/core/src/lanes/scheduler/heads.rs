@@ -2,7 +2,7 @@
 
 use super::Scheduler;
 use super::calls::{LaneSlot, Line, MeterSlot};
-use super::lanes::{Head, Stand};
+use super::lanes::{Head, LineNumber, Stand};
 use super::meters::QueueSlot;
 use crate::gate;
 use crate::meter::{Blocker, Cause};
@@ -50,7 +50,7 @@ impl Scheduler {
         }
         let place = self.place(lane, head, line);
         let before = self.turn_at(meter, queue);
-        self.set_stand(lane, Stand::At { line, tag: place.tag() });
+        self.set_stand(lane, Stand::At { line: LineNumber::new(line), tag: place.tag() });
         self.meters[meter].stand(queue, (place, lane), weight);
         if self.turn_at(meter, queue) != before {
             self.offer(meter, queue);
@@ -62,8 +62,8 @@ impl Scheduler {
         let Some(head) = self.lanes[lane].head else { return };
         let meter = self.calls.lines_at(head.call)[line].meter;
         self.end_seniority(lane);
-        self.set_stand(lane, Stand::Parked { line });
-        self.meters[meter].park(lane);
+        self.set_stand(lane, Stand::Parked { line: LineNumber::new(line) });
+        self.meters.park(meter, lane);
     }
 
     /// Takes a head from where it stands.
@@ -76,13 +76,13 @@ impl Scheduler {
                 self.lanes.queue_mut(queue).free.remove(&(rank, lane));
             }
             Stand::Parked { line } => {
-                let meter = self.calls.lines_at(head.call)[line].meter;
-                self.meters[meter].unpark(lane);
+                let meter = self.calls.lines_at(head.call)[line.index()].meter;
+                self.meters.unpark(meter, lane);
                 self.set_stand(lane, Stand::Free);
             }
             Stand::At { line, .. } => {
-                let Line { meter, weight, .. } = self.calls.lines_at(head.call)[line];
-                let place = self.place(lane, head, line);
+                let Line { meter, weight, .. } = self.calls.lines_at(head.call)[line.index()];
+                let place = self.place(lane, head, line.index());
                 self.meters[meter].leave(queue, (place, lane), weight);
                 self.set_stand(lane, Stand::Free);
                 self.served.push(meter);
@@ -155,10 +155,10 @@ impl Scheduler {
         if let Some(rank) = crowd.offered.take() {
             self.lanes.queue_mut(queue).open.remove(&(rank, meter));
         }
-        if let Some(before) = std::mem::replace(&mut crowd.wakes, wakes) {
+        if let Some(before) = crowd.wake_at(wakes) {
             self.timers.wakes.remove(&(before, meter, queue));
         }
-        if let Some(at) = wakes {
+        if let Some(at) = wakes.filter(|at| *at < Timestamp::MAX) {
             self.timers.wakes.insert((at, meter, queue));
         }
     }
@@ -203,7 +203,7 @@ impl Scheduler {
 
     fn stands_at(&self, lane: LaneSlot, meter: MeterSlot) -> bool {
         self.lanes[lane].head.is_some_and(|head| match head.stand {
-            Stand::At { line, .. } => self.calls.lines_at(head.call)[line].meter == meter,
+            Stand::At { line, .. } => self.calls.lines_at(head.call)[line.index()].meter == meter,
             _ => false,
         })
     }
@@ -222,7 +222,7 @@ impl Scheduler {
     pub(super) fn place(&self, lane: LaneSlot, head: Head, line: usize) -> Place {
         let call = &self.calls[head.call];
         let tag = match head.stand {
-            Stand::At { line: at, tag } if at == line => tag,
+            Stand::At { line: at, tag } if at.index() == line => tag,
             _ => {
                 let meter = self.calls.lines(call)[line].meter;
                 let book = &self.meters[meter];
@@ -285,7 +285,7 @@ impl Scheduler {
     /// A limit changed: those it shuts out are set aside, the others at its meters try again.
     pub(super) fn limit_changed(&mut self, limit: super::meters::LimitSlot, wakes_parked: bool) {
         for meter in self.meters.of(limit) {
-            let parked = self.meters[meter].parked().filter(|_| wakes_parked);
+            let parked = self.meters.parked(meter).filter(|_| wakes_parked);
             let parked: Vec<_> = parked.collect();
             let crowds = self.meters[meter].crowds.iter();
             let standing: Vec<_> =
@@ -293,16 +293,16 @@ impl Scheduler {
             for lane in parked {
                 if let Some(Stand::Parked { line }) = self.lanes[lane].head.map(|head| head.stand) {
                     self.leave(lane);
-                    self.come_to_stand(lane, line);
+                    self.come_to_stand(lane, line.index());
                 }
             }
             for lane in standing {
                 if let Some(head) = self.lanes[lane].head
                     && let Stand::At { line, .. } = head.stand
-                    && self.is_shut(head, line)
+                    && self.is_shut(head, line.index())
                 {
                     self.leave(lane);
-                    self.park(lane, line);
+                    self.park(lane, line.index());
                 }
             }
             self.refresh(meter);

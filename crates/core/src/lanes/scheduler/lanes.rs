@@ -94,15 +94,29 @@ impl Head {
     }
 }
 
+/// Which of its lines, of a few, in a byte: there are as many heads as lanes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct LineNumber(u8);
+
+impl LineNumber {
+    pub(super) fn new(line: usize) -> Self {
+        Self(u8::try_from(line).unwrap_or(u8::MAX))
+    }
+
+    pub(super) fn index(self) -> usize {
+        self.0.into()
+    }
+}
+
 /// Where a head is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Stand {
     /// Nowhere: it owes nothing.
     Free,
     /// At one of its lines, with its start tag there.
-    At { line: usize, tag: u64 },
+    At { line: LineNumber, tag: u64 },
     /// Set aside at one of its lines.
-    Parked { line: usize },
+    Parked { line: LineNumber },
 }
 
 impl Lane {

@@ -51,7 +51,6 @@ pub(super) struct MeterBook {
     pub(super) farthest: u64,
     /// Who stands here, a crowd for each queue: almost always one.
     pub(super) crowds: SmallVec<[Crowd; 1]>,
-    parked: BTreeSet<LaneSlot>,
     pub(super) senior: Option<LaneSlot>,
 }
 
@@ -64,8 +63,16 @@ pub(super) struct Crowd {
     pub(super) weight: u64,
     /// The rank under which the queue has this meter among those to try.
     pub(super) offered: Option<Rank>,
-    /// When it is offered again by itself.
-    pub(super) wakes: Option<Timestamp>,
+    /// When it is offered again by itself; the end of time for never.
+    wakes: Timestamp,
+}
+
+impl Crowd {
+    /// Sets when it is offered again by itself; says when it was to be.
+    pub(super) fn wake_at(&mut self, at: Option<Timestamp>) -> Option<Timestamp> {
+        let before = std::mem::replace(&mut self.wakes, at.unwrap_or(Timestamp::MAX));
+        Some(before).filter(|before| *before < Timestamp::MAX)
+    }
 }
 
 impl MeterBook {
@@ -81,7 +88,13 @@ impl MeterBook {
     pub(super) fn stand(&mut self, queue: QueueSlot, head: (Place, LaneSlot), weight: u64) {
         if self.crowd(queue).is_none() {
             let standing = Sorted::default();
-            self.crowds.push(Crowd { queue, standing, weight: 0, offered: None, wakes: None });
+            self.crowds.push(Crowd {
+                queue,
+                standing,
+                weight: 0,
+                offered: None,
+                wakes: Timestamp::MAX,
+            });
         }
         if let Some(crowd) = self.crowd_mut(queue) {
             crowd.standing.insert(head);
@@ -98,30 +111,15 @@ impl MeterBook {
         }
     }
 
-    /// Sets a head aside.
-    pub(super) fn park(&mut self, lane: LaneSlot) {
-        self.parked.insert(lane);
-    }
-
-    /// Takes a head from among those set aside.
-    pub(super) fn unpark(&mut self, lane: LaneSlot) {
-        self.parked.remove(&lane);
-    }
-
-    /// Who is set aside.
-    pub(super) fn parked(&self) -> impl Iterator<Item = LaneSlot> {
-        self.parked.iter().copied()
-    }
-
     /// How many stand here.
     pub(super) fn standing(&self) -> u64 {
         self.crowds.iter().map(|crowd| crowd.standing.len() as u64).sum()
     }
 
-    /// Whether nobody has anything to do with it.
+    /// Whether nobody has anything to do with it. Who is set aside here owes here.
     pub(super) fn is_left(&self) -> bool {
         let is_empty = self.crowds.iter().all(|crowd| crowd.standing.is_empty());
-        self.owed == 0 && is_empty && self.parked.is_empty() && self.senior.is_none()
+        self.owed == 0 && is_empty && self.senior.is_none()
     }
 }
 
@@ -133,6 +131,8 @@ pub(super) struct Meters {
     by_partition: HashTable<MeterSlot>,
     hashing: Hashing,
     births: u32,
+    /// Heads that are set aside, by meter.
+    parked: BTreeSet<(MeterSlot, LaneSlot)>,
 }
 
 impl Meters {
@@ -192,6 +192,21 @@ impl Meters {
         self.limits[index(limit)].is_paused = is_paused;
     }
 
+    /// Sets a head aside at a meter.
+    pub(super) fn park(&mut self, meter: MeterSlot, lane: LaneSlot) {
+        self.parked.insert((meter, lane));
+    }
+
+    /// Takes a head from among those set aside at a meter.
+    pub(super) fn unpark(&mut self, meter: MeterSlot, lane: LaneSlot) {
+        self.parked.remove(&(meter, lane));
+    }
+
+    /// Who is set aside at a meter.
+    pub(super) fn parked(&self, meter: MeterSlot) -> impl Iterator<Item = LaneSlot> {
+        self.parked.range((meter, 0)..=(meter, LaneSlot::MAX)).map(|(_, lane)| *lane)
+    }
+
     /// All meters of a limit.
     pub(super) fn of(&self, limit: LimitSlot) -> Vec<MeterSlot> {
         self.limits[index(limit)].meters.clone()
@@ -216,7 +231,6 @@ impl Meters {
             vtime: 0,
             farthest: 0,
             crowds: SmallVec::new(),
-            parked: BTreeSet::new(),
             senior: None,
         }));
         self.by_partition.insert_unique(hash, made, |slot| {

@@ -67,7 +67,7 @@ impl Scheduler {
             supersedes: self.newest.keys.get(&slot).map(|(_, key)| key.clone()),
             body: [].into(),
         };
-        let progress = call.progress.as_deref();
+        let progress = self.calls.progress(call);
         Effect::Kept(Kept::Call {
             id: call.id,
             call: Box::new(new),
@@ -75,7 +75,7 @@ impl Scheduler {
             attempts: progress.map(|progress| progress.attempts),
             rests_until: progress.map_or(Timestamp::default(), |progress| progress.rests_until),
             is_cancelled: progress.is_some_and(|progress| progress.is_cancelled),
-            flight: call.flight().map(Flight::kept),
+            flight: self.calls.flight(call).map(Flight::kept),
         })
     }
 
@@ -129,7 +129,7 @@ impl Scheduler {
         let progress = Progress { attempts: *attempts, is_cancelled, flight: kept, rests_until };
         let call: &mut Call = &mut self.calls[slot];
         (call.arrival, call.has_joined) = (*arrival, true);
-        call.progress = Some(Box::new(progress));
+        *self.calls.progress_mut(slot) = progress;
         match flight {
             Some(KeptFlight { token, expires, .. }) => {
                 self.timers.leases.insert((*expires, *token, slot));
