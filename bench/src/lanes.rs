@@ -11,7 +11,7 @@ use tollgate_core::lanes::{
     Act, Claim, NewCall, Order, QueueSpec, Scheduler, Settle, Settlement, Started,
 };
 use tollgate_core::{
-    Definition, LaneName, Limit, LimitName, Now, Partition, Priority, QueueName, Span, Timestamp,
+    Definition, LaneName, Limit, LimitName, Now, Partition, QueueName, Span, Timestamp,
 };
 
 use crate::process;
@@ -126,17 +126,9 @@ impl World {
         let lane = format!("lane-{:07}", number % self.lanes);
         let partition = if self.has_own_meters { Some(Partition::new(&lane)?) } else { None };
         let limit = self.names.limit.clone();
-        Ok(NewCall {
-            queue: self.names.queue.clone(),
-            lane: LaneName::new(&lane)?,
-            tolls: vec![Toll { limit, partition, weight: 1, hears_feedback: false }],
-            priority: Priority::default(),
-            not_before: None,
-            expires: None,
-            dedupe: None,
-            supersedes: None,
-            body: [].into(),
-        })
+        let tolls = vec![Toll { limit, partition, weight: 1, hears_feedback: false }];
+        let call = NewCall::new(self.names.queue.clone(), LaneName::new(&lane)?);
+        Ok(NewCall { tolls, ..call })
     }
 
     /// Settles what has started and enqueues new calls, in one act.

@@ -9,7 +9,7 @@ use anyhow::Context as _;
 use tollgate_core::contract::{Lanes as _, Meters as _};
 use tollgate_core::lanes::{Act, Claim, NewCall, Order, QueueSpec, Settle, Settlement};
 use tollgate_core::{
-    Definition, LaneName, Limit, LimitName, Now, Partition, Priority, QueueName, Span, Toll,
+    Definition, LaneName, Limit, LimitName, Now, Partition, QueueName, Span, Toll,
 };
 use tollgate_engine::{Clock as _, SystemClock};
 use tollgate_stores::embedded::disk::RealDisk;
@@ -190,17 +190,9 @@ fn call(number: usize) -> anyhow::Result<NewCall> {
     let lane = LaneName::new(&format!("tenant-{:06}", number % 100_000))?;
     let partition = Some(Partition::new(&format!("key-{:02}", number % 100))?);
     let limit = LimitName::new("api")?;
-    Ok(NewCall {
-        queue: QueueName::new("calls")?,
-        lane,
-        tolls: vec![Toll { limit, partition, weight: 1, hears_feedback: false }],
-        priority: Priority::default(),
-        not_before: None,
-        expires: None,
-        dedupe: None,
-        supersedes: None,
-        body: vec![b'x'; BODY].into(),
-    })
+    let tolls = vec![Toll { limit, partition, weight: 1, hears_feedback: false }];
+    let call = NewCall::new(QueueName::new("calls")?, lane);
+    Ok(NewCall { tolls, body: vec![b'x'; BODY].into(), ..call })
 }
 
 fn clock() -> TimeSource {

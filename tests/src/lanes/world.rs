@@ -120,17 +120,7 @@ impl World {
 
 /// A call of a lane, without tolls.
 pub(crate) fn call(lane: &str) -> NewCall {
-    NewCall {
-        queue: QueueName::new(QUEUE).unwrap(),
-        lane: LaneName::new(lane).unwrap(),
-        tolls: vec![],
-        priority: Priority::default(),
-        not_before: None,
-        expires: None,
-        dedupe: None,
-        supersedes: None,
-        body: [].into(),
-    }
+    NewCall::new(QueueName::new(QUEUE).unwrap(), LaneName::new(lane).unwrap())
 }
 
 /// What can be said of a call.

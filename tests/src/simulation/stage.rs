@@ -4,9 +4,7 @@ use tollgate_core::Toll;
 use tollgate_core::lanes::{
     Act, CallId, Claim, NewCall, Order, QueueSpec, Scheduler, Settle, Settlement, Started,
 };
-use tollgate_core::{
-    Definition, LaneName, Limit, LimitName, Now, Priority, QueueName, Span, Timestamp,
-};
+use tollgate_core::{Definition, LaneName, Limit, LimitName, Now, QueueName, Span, Timestamp};
 
 /// A scheduler with one queue, and the present.
 pub(super) struct Stage {
@@ -37,17 +35,8 @@ impl Stage {
             weight: *weight,
             hears_feedback: false,
         });
-        let call = NewCall {
-            queue: self.queue.clone(),
-            lane: LaneName::new(lane).unwrap(),
-            tolls: tolls.collect(),
-            priority: Priority::default(),
-            not_before: None,
-            expires: None,
-            dedupe: None,
-            supersedes: None,
-            body: [].into(),
-        };
+        let call = NewCall::new(self.queue.clone(), LaneName::new(lane).unwrap());
+        let call = NewCall { tolls: tolls.collect(), ..call };
         let act = Act { enqueue: vec![call], ..Act::default() };
         self.scheduler.act(act, self.now).unwrap().enqueued[0]
     }

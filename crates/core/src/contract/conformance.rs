@@ -254,17 +254,7 @@ fn priority(level: u64) -> Priority {
 
 /// A call without tolls.
 fn call(queue_name: &str, lane: &str) -> NewCall {
-    NewCall {
-        queue: queue(queue_name),
-        lane: lane_name(lane),
-        tolls: vec![],
-        priority: Priority::default(),
-        not_before: None,
-        expires: None,
-        dedupe: None,
-        supersedes: None,
-        body: [].into(),
-    }
+    NewCall::new(queue(queue_name), lane_name(lane))
 }
 
 /// A call that pays at these limits.

@@ -32,6 +32,23 @@ pub struct NewCall {
     pub body: Box<[u8]>,
 }
 
+impl NewCall {
+    /// A call that owes nothing, has no body, and is due at once.
+    pub fn new(queue: QueueName, lane: LaneName) -> Self {
+        Self {
+            queue,
+            lane,
+            tolls: Vec::new(),
+            priority: Priority::default(),
+            not_before: None,
+            expires: None,
+            dedupe: None,
+            supersedes: None,
+            body: [].into(),
+        }
+    }
+}
+
 /// A started call's hold on its lane and its slots. The token fences: a later lease has a higher
 /// one, and what is settled with an older one changes nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

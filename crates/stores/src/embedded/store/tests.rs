@@ -17,7 +17,7 @@ use std::thread::{self, Thread};
 use tollgate_core::contract::Lanes;
 use tollgate_core::contract::conformance::Stage;
 use tollgate_core::lanes::{Act, NewCall, Order, QueueSpec};
-use tollgate_core::{LaneName, Now, Priority, QueueName, Timestamp};
+use tollgate_core::{LaneName, Now, QueueName, Timestamp};
 
 /// A simulated machine with a store, and a clock that is set by hand.
 struct Machine {
@@ -80,17 +80,8 @@ fn queue() -> QueueName {
 
 /// An act that enqueues one call with a body of so many bytes.
 fn enqueue(bytes: usize) -> Act {
-    let call = NewCall {
-        queue: queue(),
-        lane: LaneName::new("a").unwrap(),
-        tolls: vec![],
-        priority: Priority::default(),
-        not_before: None,
-        expires: None,
-        dedupe: None,
-        supersedes: None,
-        body: vec![7; bytes].into(),
-    };
+    let call = NewCall::new(queue(), LaneName::new("a").unwrap());
+    let call = NewCall { body: vec![7; bytes].into(), ..call };
     Act { enqueue: vec![call], ..Act::default() }
 }
 
