@@ -4,6 +4,7 @@ mod conforming;
 mod crashing;
 mod full;
 mod history;
+mod time;
 mod upkeep;
 
 use super::{Embedded, StoreSettings, TimeSource};
