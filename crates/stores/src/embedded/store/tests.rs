@@ -4,6 +4,7 @@ mod conforming;
 mod crashing;
 mod full;
 mod history;
+mod order;
 mod time;
 mod upkeep;
 
