@@ -198,17 +198,23 @@ impl Act {
         }
         let new = self.enqueue.iter().enumerate();
         let thens = self.count_down.iter().map(|count| &count.then).enumerate();
-        let mut bytes = self.write.iter().flat_map(|write| &write.bytes).map(|it| it.len()).sum();
-        for (at, call) in new.chain(thens) {
-            if call.body.len() > BODY_BYTES_MAX {
-                return Err(ActError::BodyTooLong { at, bytes: call.body.len() });
-            }
-            bytes += call.body.len();
+        let too_long = new.chain(thens).find(|(_, call)| call.body.len() > BODY_BYTES_MAX);
+        if let Some((at, call)) = too_long {
+            return Err(ActError::BodyTooLong { at, bytes: call.body.len() });
         }
+        let bytes = self.bytes();
         if bytes > ACT_BYTES_MAX {
             return Err(ActError::TooManyBytes { bytes });
         }
         Ok(())
+    }
+
+    /// How many bytes of bodies and records there are.
+    pub fn bytes(&self) -> usize {
+        let records = self.write.iter().flat_map(|write| &write.bytes).map(|bytes| bytes.len());
+        let thens = self.count_down.iter().map(|count| &count.then);
+        let bodies = self.enqueue.iter().chain(thens).map(|call| call.body.len());
+        records.chain(bodies).fold(0, usize::saturating_add)
     }
 
     /// How many changes there are.

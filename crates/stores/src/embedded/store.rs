@@ -31,8 +31,10 @@ use tollgate_core::{Now, QueueName};
 /// Where the time comes from: the machine's clocks, or a test's.
 pub type TimeSource = Arc<dyn Fn() -> Now + Send + Sync>;
 
-/// Most commands that wait for an answer; whoever comes then waits to be let in.
+/// Most commands that wait for an answer, of up to [`COMMAND_BYTES`] each; a larger one counts for
+/// several. Whoever comes then waits to be let in.
 const COMMANDS_MAX: usize = 65_536;
+const COMMAND_BYTES: usize = 16 << 10;
 
 /// A folder of calls, limits and meters. Clones are the same store; when the last one is dropped,
 /// what was asked for is finished and the folder let go.
@@ -58,7 +60,19 @@ impl Embedded {
         kind: Kind,
         act: impl FnOnce(&mut State, Now) -> T + Send + 'static,
     ) -> Answer<T> {
-        let room = self.shared.room.clone().acquire_owned().await;
+        self.tell_of(kind, 0, act).await
+    }
+
+    /// As [`Self::tell`], with a command that holds so many bytes.
+    async fn tell_of<T: Send + 'static>(
+        &self,
+        kind: Kind,
+        bytes: usize,
+        act: impl FnOnce(&mut State, Now) -> T + Send + 'static,
+    ) -> Answer<T> {
+        let counts_for = (1 + bytes / COMMAND_BYTES).min(COMMANDS_MAX);
+        let counts_for = u32::try_from(counts_for).unwrap_or(1);
+        let room = self.shared.room.clone().acquire_many_owned(counts_for).await;
         let permit = room.map_err(|_| closed())?;
         let (reply, answer) = oneshot::channel();
         self.shared.inbox.command(Box::new(Task { kind, act, reply, permit }));

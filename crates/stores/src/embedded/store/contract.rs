@@ -11,6 +11,9 @@ use tollgate_core::lanes::{
 };
 use tollgate_core::{Definition, Key, LaneName, LimitName, Now, QueueName, Span, Timestamp};
 
+/// Bodies and records of acts that are done together.
+const ACTS_BYTES: usize = 8 << 20;
+
 impl Meters for Embedded {
     async fn now(&self) -> Answer<Now> {
         Ok((self.shared.now)())
@@ -81,10 +84,21 @@ impl Lanes for Embedded {
     }
 
     async fn act(&self, acts: Vec<Act>) -> Answer<Vec<Result<Acted, ActError>>> {
-        self.tell(Kind::Change, move |state, now| {
-            acts.into_iter().map(|act| state.scheduler.act(act, now)).collect()
-        })
-        .await
+        let mut answers = Vec::with_capacity(acts.len());
+        let mut acts = acts.into_iter().peekable();
+        // Each is whole by itself: together they need not be in one batch, and may not fit one.
+        while acts.peek().is_some() {
+            let (mut some, mut bytes) = (Vec::new(), 0);
+            while let Some(act) = acts.next_if(|_| bytes < ACTS_BYTES) {
+                bytes += act.bytes();
+                some.push(act);
+            }
+            let done = self.tell_of(Kind::Change, bytes, move |state, now| {
+                some.into_iter().map(|act| state.scheduler.act(act, now)).collect::<Vec<_>>()
+            });
+            answers.extend(done.await?);
+        }
+        Ok(answers)
     }
 
     async fn claim(&self, claim: Claim) -> Answer<Vec<Claimed>> {

@@ -99,12 +99,25 @@ pub(super) struct Waiting {
     pub(super) news: VecDeque<News>,
     /// Nobody is left who could send commands.
     pub(super) is_closed: bool,
+    /// Nobody is left who could do them.
+    has_ended: bool,
 }
 
 impl Inbox {
     pub(super) fn command(&self, command: Box<dyn Command>) {
-        self.lock().commands.push_back(command);
-        self.arrived.notify_one();
+        let mut waiting = self.lock();
+        // Dropped, it tells whoever waits that there is no answer.
+        if !waiting.has_ended {
+            waiting.commands.push_back(command);
+            self.arrived.notify_one();
+        }
+    }
+
+    /// The writer has ended: whoever waits for an answer is told that there is none.
+    pub(super) fn end(&self) {
+        let mut waiting = self.lock();
+        waiting.has_ended = true;
+        waiting.commands.clear();
     }
 
     pub(super) fn news(&self, news: News) {
@@ -134,11 +147,9 @@ impl Inbox {
                 woken.unwrap_or_else(PoisonError::into_inner).0
             }
         };
-        let is_closed = waiting.is_closed;
-        Waiting {
-            is_closed,
-            ..std::mem::replace(&mut *waiting, Waiting { is_closed, ..Waiting::default() })
-        }
+        let Waiting { is_closed, has_ended, .. } = *waiting;
+        let empty = Waiting { is_closed, has_ended, ..Waiting::default() };
+        std::mem::replace(&mut *waiting, empty)
     }
 
     fn lock(&self) -> MutexGuard<'_, Waiting> {

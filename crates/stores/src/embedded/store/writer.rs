@@ -116,16 +116,20 @@ impl Writer {
     }
 
     pub(super) fn run(mut self) {
+        let _ends = Ends(self.inbox.clone());
         loop {
             let retry = (!self.held.is_empty() && self.submitted == 0).then_some(FULL_RETRY);
-            let Waiting { commands, news, is_closed } = self.inbox.take(retry, self.submitted > 0);
+            let Waiting { commands, news, is_closed, .. } =
+                self.inbox.take(retry, self.submitted > 0);
             let is_quiet = commands.is_empty() && news.is_empty();
             news.into_iter().for_each(|news| self.heed(news));
             commands.into_iter().for_each(|command| self.perform(command));
             self.woken.add(self.state.scheduler.take_woken());
             self.try_again();
             self.submit();
-            self.keep_up();
+            if !is_closed {
+                self.keep_up();
+            }
             if is_closed && is_quiet && self.is_done() {
                 return;
             }
@@ -329,6 +333,15 @@ impl Writer {
         for reply in all.flat_map(|cargo| cargo.replies) {
             reply(Err(error.clone()));
         }
+    }
+}
+
+/// Leaves nobody waiting, also if the writer panics.
+struct Ends(Arc<Inbox>);
+
+impl Drop for Ends {
+    fn drop(&mut self) {
+        self.0.end();
     }
 }
 

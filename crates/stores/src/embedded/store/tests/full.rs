@@ -29,3 +29,12 @@ fn a_sync_that_fails_ends_the_store_for_good_and_a_new_start_reads_what_lasts() 
     machine.start();
     assert!(wait(machine.store().explain(vec![kept])).unwrap()[0].is_some());
 }
+
+#[test]
+fn acts_that_fit_no_batch_together_are_all_done() {
+    let machine = Machine::new(1);
+    machine.define();
+    let acts = (0..12).map(|_| enqueue(3 << 20)).collect();
+    let answers = wait(machine.store().act(acts)).unwrap();
+    assert_eq!(answers.iter().filter(|answer| answer.is_ok()).count(), 12);
+}
