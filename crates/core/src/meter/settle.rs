@@ -52,6 +52,12 @@ impl Meter {
         self.slots().is_some_and(|slots| slots.renew(hold, expires, now))
     }
 
+    /// As [`Meter::renew`], but never for shorter than they are held: a copy of a receipt may have
+    /// been told a later end.
+    pub fn extend(&mut self, hold: HoldId, expires: Timestamp, now: Timestamp) -> bool {
+        self.slots().is_some_and(|slots| slots.extend(hold, expires, now))
+    }
+
     /// Whether slots are held under this name.
     pub fn holds(&self, hold: HoldId, now: Timestamp) -> bool {
         let slots = self.ledgers.iter().find_map(|ledger| match &ledger.state {

@@ -120,6 +120,13 @@ impl Slots {
         true
     }
 
+    /// Holds on until `expires`, or as long as it was held if that is longer; says whether it was
+    /// still held at `now`.
+    pub fn extend(&mut self, hold: HoldId, expires: Timestamp, now: Timestamp) -> bool {
+        let held = self.holds.get(&hold).map_or(expires, |hold| hold.expires);
+        self.renew(hold, expires.max(held), now)
+    }
+
     /// Whether it is held at `now`.
     pub fn holds(&self, hold: HoldId, now: Timestamp) -> bool {
         self.holds.get(&hold).is_some_and(|hold| hold.expires > now)

@@ -25,7 +25,7 @@ use std::task::{Poll, Waker};
 use std::thread::JoinHandle;
 use tokio::sync::{Semaphore, oneshot};
 use tollgate_core::contract::{Answer, StoreError};
-use tollgate_core::lanes::CallId;
+use tollgate_core::lanes::{Act, CallId, Lease, Settle, Settlement};
 use tollgate_core::{Now, QueueName};
 
 /// Where the time comes from: the machine's clocks, or a test's.
@@ -79,24 +79,29 @@ impl Embedded {
         answer.await.unwrap_or_else(|_| Err(closed()))
     }
 
-    /// The bodies of calls that are in flight.
-    async fn bodies(&self, calls: Vec<(CallId, BodyAt)>) -> Answer<Vec<Box<[u8]>>> {
-        let mut bodies = Vec::with_capacity(calls.len());
-        for (id, at) in calls {
-            bodies.push(self.body(id, at).await?);
-        }
-        Ok(bodies)
+    /// Hands back calls that nobody was told of, as if they had never started.
+    async fn release(&self, leases: Vec<Lease>) -> Answer<()> {
+        self.tell(Kind::Change, move |state, now| {
+            for lease in leases {
+                let settle =
+                    vec![Settle { lease, settlement: Settlement::Release, actual: vec![] }];
+                // Lost in between, it waits already.
+                let _ = state.scheduler.act(Act { settle, ..Act::default() }, now);
+            }
+        })
+        .await
     }
 
-    async fn body(&self, id: CallId, mut at: BodyAt) -> Answer<Box<[u8]>> {
+    /// The body of a call in flight; `None` if it ended meanwhile.
+    async fn body(&self, id: CallId, mut at: BodyAt) -> Answer<Option<Box<[u8]>>> {
         loop {
             let position = match at {
-                BodyAt::Here(body) => return Ok(body),
-                BodyAt::Gone => return Ok([].into()),
+                BodyAt::Here(body) => return Ok(Some(body)),
+                BodyAt::Gone => return Ok(None),
                 BodyAt::Log(position) => position,
             };
             match records::body(&self.shared.reader, position) {
-                Ok(body) => return Ok(body),
+                Ok(body) => return Ok(Some(body)),
                 // It moved, and the segment it was in is gone.
                 Err(LogError::Absent { .. }) => {}
                 Err(error) => return Err(StoreError::Failed { reason: error.to_string() }),
@@ -127,7 +132,15 @@ impl Drop for Shared {
 /// Queues that may have something to start, and who waits to hear of them.
 #[derive(Default)]
 struct Woken {
-    waiting: Mutex<(BTreeSet<QueueName>, Vec<Waker>)>,
+    waiting: Mutex<Waiters>,
+}
+
+#[derive(Default)]
+struct Waiters {
+    queues: BTreeSet<QueueName>,
+    wakers: Vec<Waker>,
+    /// Nobody will be woken any more.
+    has_ended: bool,
 }
 
 impl Woken {
@@ -136,24 +149,34 @@ impl Woken {
             return;
         }
         let mut waiting = self.lock();
-        waiting.0.extend(queues);
-        waiting.1.drain(..).for_each(Waker::wake);
+        waiting.queues.extend(queues);
+        waiting.wakers.drain(..).for_each(Waker::wake);
     }
 
-    async fn take(&self) -> Vec<QueueName> {
+    fn end(&self) {
+        let mut waiting = self.lock();
+        waiting.has_ended = true;
+        waiting.wakers.drain(..).for_each(Waker::wake);
+    }
+
+    async fn take(&self) -> Answer<Vec<QueueName>> {
         poll_fn(|context| {
             let mut waiting = self.lock();
-            if waiting.0.is_empty() {
-                waiting.1.retain(|waker| !waker.will_wake(context.waker()));
-                waiting.1.push(context.waker().clone());
-                return Poll::Pending;
+            if !waiting.queues.is_empty() {
+                let queues = std::mem::take(&mut waiting.queues);
+                return Poll::Ready(Ok(queues.into_iter().collect()));
             }
-            Poll::Ready(std::mem::take(&mut waiting.0).into_iter().collect())
+            if waiting.has_ended {
+                return Poll::Ready(Err(closed()));
+            }
+            waiting.wakers.retain(|waker| !waker.will_wake(context.waker()));
+            waiting.wakers.push(context.waker().clone());
+            Poll::Pending
         })
         .await
     }
 
-    fn lock(&self) -> MutexGuard<'_, (BTreeSet<QueueName>, Vec<Waker>)> {
+    fn lock(&self) -> MutexGuard<'_, Waiters> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -109,7 +109,7 @@ impl Naive {
         }
         for meter in &held {
             if let Some(meter) = self.meters.get_mut(meter) {
-                meter.renew(hold, expires, now.at);
+                meter.extend(hold, expires, now.at);
             }
         }
         Ok(Receipt { expires, ..receipt.clone() })

@@ -145,7 +145,7 @@ impl Scheduler {
 
     fn reopened(&mut self, limit: &str, partition: Option<&crate::Partition>) {
         let Some(limit) = self.meters.limit(limit) else { return };
-        let meter = self.meters.at(limit, partition);
+        let Some(meter) = self.meters.find_at(limit, partition) else { return };
         if let Some(meter) = &mut self.meters[meter].meter {
             meter.reopen();
         }
@@ -357,8 +357,14 @@ impl Scheduler {
     fn ended(&mut self, id: CallId, end: End) {
         let Some(slot) = self.calls.find(id) else { return };
         let lane = self.calls[slot].lane;
-        if self.calls[slot].has_joined {
-            self.take_from_lane(lane, slot);
+        match self.calls[slot].due() {
+            None => self.take_from_lane(lane, slot),
+            Some(due) => {
+                self.timers.joins.remove(&(due, id));
+            }
+        }
+        if let Some(progress) = self.calls.progress(&self.calls[slot]) {
+            self.timers.rests.remove(&(progress.rests_until, id));
         }
         // Before the call is gone, for the head's place is read from it.
         if self.lanes[lane].head.is_some_and(|head| head.call == slot) {

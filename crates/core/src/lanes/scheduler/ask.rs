@@ -214,7 +214,7 @@ impl Scheduler {
     ) {
         for (limit, partition) in meters {
             if let Some(slot) = self.meters.find(limit, partition.as_ref()) {
-                self.meters.change(slot, now, |meter, _| meter.renew(HoldId(id), expires, now.at));
+                self.meters.change(slot, now, |meter, _| meter.extend(HoldId(id), expires, now.at));
                 self.refresh(slot);
             }
         }

@@ -243,7 +243,15 @@ impl Meters {
 
     /// The meter of a limit for a partition.
     pub(super) fn find(&self, limit: &str, partition: Option<&Partition>) -> Option<MeterSlot> {
-        let limit = self.limit(limit)?;
+        self.find_at(self.limit(limit)?, partition)
+    }
+
+    /// The meter of a limit for a partition.
+    pub(super) fn find_at(
+        &self,
+        limit: LimitSlot,
+        partition: Option<&Partition>,
+    ) -> Option<MeterSlot> {
         self.found(self.hashing.hash_one((limit, partition)), limit, partition)
     }
 

@@ -32,11 +32,15 @@ impl Scheduler {
         for (id, slot) in calls {
             each(self.kept_call(slot, expiries.get(&id).copied()));
         }
+        // What is over by now no later command can see.
         for ((queue, key), (id, until)) in &self.dedupes {
+            if *until <= self.now {
+                continue;
+            }
             let (queue, key) = (self.lanes.queue(*queue).name.clone(), key.clone());
             each(Effect::Kept(Kept::Dedupe { queue, key, id: *id, until: *until }));
         }
-        for (until, id) in &self.timers.receipts {
+        for (until, id) in self.timers.receipts.iter().filter(|(until, _)| *until > self.now) {
             each(Effect::Kept(Kept::Receipt { id: *id, until: *until }));
         }
         for (key, record) in &self.records {
@@ -200,5 +204,34 @@ impl super::lanes::Lanes {
                 }
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lanes::{Act, QueueSpec};
+    use crate::limit::{Definition, Limit};
+    use crate::name::{Key, LaneName, LimitName, QueueName};
+    use crate::time::Span;
+
+    #[test]
+    fn what_is_over_is_not_kept_by_one_who_only_replays() {
+        let (queue, start) = (QueueName::new("q").unwrap(), Now::both(Timestamp::default()));
+        let mut live = Scheduler::new();
+        live.define_queue(&queue, QueueSpec::default(), start).unwrap();
+        let call = NewCall::new(queue, LaneName::new("a").unwrap());
+        let call = NewCall { dedupe: Some(Key::new("k").unwrap()), ..call };
+        let _ = live.act(Act { enqueue: vec![call], ..Act::default() }, start).unwrap();
+        let later = start.moved_to(start.at.plus(Span::from_hours(1)));
+        let limit = Some(Definition::new(Limit::per_second(1)).unwrap());
+        live.define_limit(&LimitName::new("l").unwrap(), limit, later);
+        let mut replayed = Scheduler::new();
+        live.take_effects().iter().for_each(|effect| replayed.replay(effect));
+        let mut keys = 0;
+        replayed.snapshot(later, |fact| {
+            keys += usize::from(matches!(fact, Effect::Kept(Kept::Dedupe { .. })));
+        });
+        assert_eq!(keys, 0);
     }
 }

@@ -32,6 +32,8 @@ pub enum Fault {
     SyncFails(u64),
     /// An append stops midway because the disk is full, or a file is not created for that reason.
     DiskFull(u64),
+    /// From now on no append and no new file finds space, until the crash is over.
+    DiskStaysFull,
     /// The power goes during an operation that changes something; every one after it fails, until
     /// the crash is over.
     PowerCut(u64),
@@ -61,6 +63,7 @@ impl Host {
         match fault {
             Fault::SyncFails(operations) => faults.sync_fails = Some(operations),
             Fault::DiskFull(operations) => faults.disk_full = Some(operations),
+            Fault::DiskStaysFull => faults.stays_full = true,
             Fault::PowerCut(operations) => faults.power_cut = Some(operations),
         }
     }
@@ -122,12 +125,13 @@ struct State {
 struct Faults {
     sync_fails: Option<u64>,
     disk_full: Option<u64>,
+    stays_full: bool,
     power_cut: Option<u64>,
 }
 
 impl State {
     fn append(&mut self, id: usize, bytes: &[u8]) -> io::Result<()> {
-        let is_full = is_due(&mut self.faults.disk_full);
+        let is_full = self.faults.stays_full || is_due(&mut self.faults.disk_full);
         let written = if is_full { self.random.below(bytes.len()) } else { bytes.len() };
         self.contents[id].append(&bytes[..written]);
         self.use_power()?;
@@ -153,7 +157,7 @@ impl State {
         if self.folder.find(name).is_ok() {
             return Err(io::ErrorKind::AlreadyExists.into());
         }
-        if is_due(&mut self.faults.disk_full) {
+        if self.faults.stays_full || is_due(&mut self.faults.disk_full) {
             return Err(io::ErrorKind::StorageFull.into());
         }
         let id = self.contents.len();

@@ -78,7 +78,7 @@ impl LogError {
         }
     }
 
-    pub(super) fn corrupt(file: String, offset: u64, found: impl Display) -> Self {
+    pub(in crate::embedded) fn corrupt(file: String, offset: u64, found: impl Display) -> Self {
         Self::Corrupt { file, offset, found: found.to_string() }
     }
 }

@@ -57,9 +57,16 @@ pub(super) fn read(
     number: SegmentNumber,
     scheduler: &mut Scheduler,
 ) -> Result<(), OpenError> {
-    log::read(&part(disk, number), .., |position, record| {
+    let report = log::read(&part(disk, number), .., |position, record| {
         records::replay(scheduler, position, record).map_err(OpenError::from)
     })?;
+    // It was closed before it was called whole: what is missing is damage.
+    if report.records == 0 || report.torn.is_some() {
+        let file = format!("{PREFIX}{}{WHOLE}", number.as_u32());
+        return Err(
+            LogError::corrupt(file, 0, "the checkpoint that it vouches for is not whole").into()
+        );
+    }
     Ok(())
 }
 
@@ -79,12 +86,18 @@ pub(super) fn make(
     log::read(&**disk, from..until, |position, record| {
         records::replay(&mut scheduler, position, record).map_err(OpenError::from)
     })?;
-    let bytes = write(disk, until, &scheduler, wall)?;
     let whole = format!("{PREFIX}{}{WHOLE}", until.as_u32());
     let failed = |error| LogError::failed("finishing a checkpoint", error);
-    disk.create(&whole).and_then(|_| disk.sync()).map_err(failed)?;
-    remove_others(&**disk, Some(until)).map_err(failed)?;
-    Ok(bytes)
+    let written = write(disk, until, &scheduler, wall).and_then(|bytes| {
+        disk.create(&whole).and_then(|_| disk.sync()).map_err(failed)?;
+        Ok(bytes)
+    });
+    // What is old or was begun in vain goes now, or with the next checkpoint.
+    let kept = if written.is_ok() { Some(until) } else { base };
+    if let Err(error) = remove_others(&**disk, kept) {
+        tracing::warn!(%error, "old checkpoints were not removed");
+    }
+    Ok(written?)
 }
 
 fn write(
@@ -105,9 +118,11 @@ fn write(
             let body = scheduler.located(id).unwrap_or_default();
             batch.push_with(|buffer| records::encode_located(id, body, buffer));
         }
-        if batch.bytes() >= BATCH_BYTES && outcome.is_ok() {
+        if batch.bytes() >= BATCH_BYTES {
             bytes += batch.bytes() as u64;
-            outcome = log.commit(&mut batch).map(|_| ());
+            if outcome.is_ok() {
+                outcome = log.commit(&mut batch).map(|_| ());
+            }
             batch.clear();
         }
     });

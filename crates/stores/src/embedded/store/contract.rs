@@ -109,9 +109,21 @@ impl Lanes for Embedded {
             (starts, bodies)
         });
         let (starts, bodies) = claimed.await?;
-        let bodies = self.bodies(bodies).await?;
-        let each = starts.into_iter().zip(bodies);
-        Ok(each.map(|(started, body)| Claimed { started, body }).collect())
+        let (mut claimed, mut unread, mut failed) = (Vec::new(), Vec::new(), None);
+        for (started, (id, at)) in starts.into_iter().zip(bodies) {
+            match self.body(id, at).await {
+                Ok(Some(body)) => claimed.push(Claimed { started, body }),
+                // It ended meanwhile.
+                Ok(None) => {}
+                Err(error) => {
+                    unread.push(started.lease);
+                    failed = Some(error);
+                }
+            }
+        }
+        let Some(error) = failed else { return Ok(claimed) };
+        self.release(unread).await?;
+        if claimed.is_empty() { Err(error) } else { Ok(claimed) }
     }
 
     async fn ask(&self, queue: QueueName, until: Timestamp) -> Answer<()> {
@@ -146,7 +158,7 @@ impl Lanes for Embedded {
     }
 
     async fn woken(&self) -> Answer<Vec<QueueName>> {
-        Ok(self.shared.woken.take().await)
+        self.shared.woken.take().await
     }
 
     async fn explain(&self, calls: Vec<CallId>) -> Answer<Vec<Option<Explanation>>> {
@@ -158,12 +170,15 @@ impl Lanes for Embedded {
     }
 
     async fn ends(&self, calls: Vec<CallId>) -> Answer<Vec<Option<End>>> {
+        // An end that was told has happened, whatever comes.
         self.tell(Kind::Change, |state, now| state.scheduler.advance(now)).await?;
-        self.tell(Kind::Look, move |state, _| calls.iter().map(|id| state.end(*id)).collect()).await
+        self.tell(Kind::Change, move |state, _| calls.iter().map(|id| state.end(*id)).collect())
+            .await
     }
 
     async fn records(&self, keys: Vec<Key>) -> Answer<Vec<Option<Record>>> {
-        self.tell(Kind::Look, move |state, _| {
+        // A revision that was told is never given again.
+        self.tell(Kind::Change, move |state, _| {
             keys.iter().map(|key| state.scheduler.record(key).cloned()).collect()
         })
         .await

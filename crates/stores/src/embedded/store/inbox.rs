@@ -74,12 +74,14 @@ pub(super) struct Cargo {
     pub(super) replies: Vec<Reply>,
     /// Calls whose bodies are in the batch, with the offsets of their records.
     pub(super) bodies: Vec<(CallId, usize)>,
+    /// Where bodies were that are needed no more once the batch lasts.
+    pub(super) freed: Vec<u64>,
 }
 
 /// What the committer has to say.
 pub(super) enum News {
     /// A batch of so many bytes lasts, and was answered.
-    Committed { place: BatchPlace, bytes: usize, bodies: Vec<(CallId, usize)> },
+    Committed { place: BatchPlace, bytes: usize, bodies: Vec<(CallId, usize)>, freed: Vec<u64> },
     /// A batch was not committed.
     Refused(Refused, Cargo),
     /// From the upkeep.

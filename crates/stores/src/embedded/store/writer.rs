@@ -11,9 +11,9 @@ use super::upkeep::{OldBody, Upkeep, UpkeepNews};
 use super::{TimeSource, Woken};
 use crate::embedded::committer::{Committer, Refused};
 use crate::embedded::log::{Batch, LogError, Position};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tollgate_core::contract::StoreError;
 use tollgate_core::lanes::{CallId, Effect, End, Scheduler};
 
@@ -30,7 +30,9 @@ const ENDS_MAX: usize = 100_000;
 pub(super) struct State {
     pub(super) scheduler: Scheduler,
     bodies: RecentBodies,
-    ends: BTreeMap<CallId, End>,
+    ends: HashMap<CallId, End>,
+    /// In the order in which they ended.
+    ended: VecDeque<CallId>,
 }
 
 /// Where a body is.
@@ -46,7 +48,12 @@ pub(super) enum BodyAt {
 
 impl State {
     pub(super) fn new(scheduler: Scheduler) -> Self {
-        Self { scheduler, bodies: RecentBodies::default(), ends: BTreeMap::new() }
+        Self {
+            scheduler,
+            bodies: RecentBodies::default(),
+            ends: HashMap::new(),
+            ended: VecDeque::new(),
+        }
     }
 
     pub(super) fn body(&self, id: CallId) -> BodyAt {
@@ -64,8 +71,11 @@ impl State {
     fn note_end(&mut self, id: CallId, end: End) {
         self.bodies.remove(id);
         self.ends.insert(id, end);
-        if self.ends.len() > ENDS_MAX {
-            self.ends.pop_first();
+        self.ended.push_back(id);
+        if self.ended.len() > ENDS_MAX
+            && let Some(oldest) = self.ended.pop_front()
+        {
+            self.ends.remove(&oldest);
         }
     }
 }
@@ -85,6 +95,8 @@ pub(super) struct Writer {
     submitted: usize,
     /// Batches that the disk had no room for, in order.
     held: VecDeque<(Batch, Cargo)>,
+    /// The disk had no room: until then it is not tried again, and nothing new is done.
+    full_until: Option<Instant>,
     failed: Option<StoreError>,
 }
 
@@ -98,7 +110,7 @@ impl Writer {
     ) -> Self {
         let inbox = upkeep.inbox.clone();
         let (batch, cargo, held) = (committer.batch(), Cargo::default(), VecDeque::new());
-        let (effects, submitted, failed) = (Vec::new(), 0, None);
+        let (effects, submitted, full_until, failed) = (Vec::new(), 0, None, None);
         Self {
             state,
             inbox,
@@ -111,21 +123,31 @@ impl Writer {
             effects,
             submitted,
             held,
+            full_until,
             failed,
         }
     }
 
     pub(super) fn run(mut self) {
-        let _ends = Ends(self.inbox.clone());
+        let _ends = Ends(self.inbox.clone(), self.woken.clone());
+        // What came due while nothing ran, and who has something to start.
+        self.state.scheduler.advance((self.now)());
+        self.record();
+        self.woken.add(self.state.scheduler.take_woken());
+        self.submit();
         loop {
-            let retry = (!self.held.is_empty() && self.submitted == 0).then_some(FULL_RETRY);
+            let is_waiting = !self.held.is_empty() && self.submitted == 0;
+            let retry = self.full_until.filter(|_| is_waiting);
+            let retry = retry.map(|until| until.saturating_duration_since(elapsing()));
             let Waiting { commands, news, is_closed, .. } =
                 self.inbox.take(retry, self.submitted > 0);
             let is_quiet = commands.is_empty() && news.is_empty();
             news.into_iter().for_each(|news| self.heed(news));
             commands.into_iter().for_each(|command| self.perform(command));
             self.woken.add(self.state.scheduler.take_woken());
-            self.try_again();
+            if !is_closed {
+                self.try_again();
+            }
             self.submit();
             if !is_closed {
                 self.keep_up();
@@ -150,7 +172,7 @@ impl Writer {
             let reply = command.perform(&mut self.state, (self.now)());
             return reply(Ok(()));
         }
-        if !self.held.is_empty() {
+        if self.full_until.is_some() {
             return command.refuse(full());
         }
         let reply = command.perform(&mut self.state, (self.now)());
@@ -177,9 +199,7 @@ impl Writer {
             }
         }
         self.effects = effects;
-        for freed in self.state.scheduler.take_freed() {
-            self.upkeep.segments.free(Position::from_bits(freed));
-        }
+        self.cargo.freed.extend(self.state.scheduler.take_freed());
     }
 
     /// Hands over what there is, if there is room; what changed nothing is answered once all that
@@ -203,15 +223,17 @@ impl Writer {
         self.send(batch, cargo);
     }
 
-    fn send(&mut self, batch: Batch, cargo: Cargo) {
+    fn send(&mut self, batch: Batch, mut cargo: Cargo) {
         self.submitted += 1;
         let (inbox, bytes) = (self.inbox.clone(), batch.bytes());
         self.committer.submit(
             batch,
             Box::new(move |outcome| match outcome {
                 Ok(place) => {
-                    cargo.replies.into_iter().for_each(|reply| reply(Ok(())));
-                    inbox.news(News::Committed { place, bytes, bodies: cargo.bodies });
+                    let replies = std::mem::take(&mut cargo.replies);
+                    replies.into_iter().for_each(|reply| reply(Ok(())));
+                    let Cargo { bodies, freed, .. } = cargo;
+                    inbox.news(News::Committed { place, bytes, bodies, freed });
                 }
                 Err(refused) => inbox.news(News::Refused(refused, cargo)),
             }),
@@ -220,15 +242,20 @@ impl Writer {
 
     fn heed(&mut self, news: News) {
         match news {
-            News::Committed { place, bytes, bodies } => {
+            News::Committed { place, bytes, bodies, freed } => {
                 self.submitted -= 1;
+                self.full_until = None;
                 self.upkeep.since += bytes as u64;
+                for body in freed {
+                    self.upkeep.segments.free(Position::from_bits(body));
+                }
                 for (id, offset) in bodies {
                     self.locate(id, place.position(offset));
                 }
             }
             News::Refused(Refused { error: LogError::Full { .. }, batch }, cargo) => {
                 self.submitted -= 1;
+                self.full_until = Some(elapsing() + FULL_RETRY);
                 self.held.push_back((batch, cargo));
             }
             News::Refused(Refused { error, .. }, cargo) => {
@@ -267,6 +294,9 @@ impl Writer {
 
     fn heed_upkeep(&mut self, news: UpkeepNews) {
         match news {
+            UpkeepNews::Rotated(segment) if self.upkeep.checkpoint == Some(segment) => {
+                (self.upkeep.is_busy, self.upkeep.since) = (false, 0);
+            }
             UpkeepNews::Rotated(segment) => {
                 let wall = (self.now)().wall;
                 self.upkeep.since = 0;
@@ -316,7 +346,8 @@ impl Writer {
 
     /// A full disk: what was done in memory is kept and tried again, and nothing new is done.
     fn try_again(&mut self) {
-        if self.held.is_empty() || self.submitted > 0 || self.failed.is_some() {
+        let is_due = self.full_until.is_none_or(|until| elapsing() >= until);
+        if self.held.is_empty() || !is_due || self.submitted > 0 || self.failed.is_some() {
             return;
         }
         self.committer.resume();
@@ -337,12 +368,19 @@ impl Writer {
 }
 
 /// Leaves nobody waiting, also if the writer panics.
-struct Ends(Arc<Inbox>);
+struct Ends(Arc<Inbox>, Arc<Woken>);
 
 impl Drop for Ends {
     fn drop(&mut self) {
         self.0.end();
+        self.1.end();
     }
+}
+
+/// How long a full disk is left alone is the machine's time, not the limits'.
+#[expect(clippy::disallowed_methods, reason = "no decision hangs on it")]
+fn elapsing() -> Instant {
+    Instant::now()
 }
 
 fn full() -> StoreError {

@@ -2,8 +2,10 @@
 
 use super::{Machine, enqueue, wait};
 use crate::embedded::disk::simulated::Fault;
+use std::future::Future;
+use std::task::{Context, Poll, Waker};
 use tollgate_core::contract::conformance::Stage;
-use tollgate_core::contract::{Lanes, StoreError};
+use tollgate_core::contract::{Lanes, Meters, StoreError};
 
 #[test]
 fn what_finds_no_space_is_done_once_there_is_some() {
@@ -37,4 +39,34 @@ fn acts_that_fit_no_batch_together_are_all_done() {
     let acts = (0..12).map(|_| enqueue(3 << 20)).collect();
     let answers = wait(machine.store().act(acts)).unwrap();
     assert_eq!(answers.iter().filter(|answer| answer.is_ok()).count(), 12);
+}
+
+#[test]
+fn a_disk_that_stays_full_refuses_what_is_new_and_lets_the_store_close() {
+    let mut machine = Machine::new(1);
+    machine.define();
+    let kept = wait(machine.store().act(vec![enqueue(4)])).unwrap()[0].clone().unwrap();
+    machine.host.plan(Fault::DiskStaysFull);
+    let store = machine.store().clone();
+    let mut context = Context::from_waker(Waker::noop());
+    // The first few find no space and wait for it; whoever comes once that is known is refused.
+    let mut waiting = Vec::new();
+    let refused = loop {
+        let mut act = Box::pin(store.act(vec![enqueue(4)]));
+        if let Poll::Ready(answer) = act.as_mut().poll(&mut context) {
+            break answer;
+        }
+        wait(store.inspect(vec![])).unwrap();
+        if let Poll::Ready(answer) = act.as_mut().poll(&mut context) {
+            break answer;
+        }
+        waiting.push(act);
+    };
+    assert!(matches!(refused, Err(StoreError::Full { .. })), "{refused:?}");
+    drop(waiting);
+    drop(store);
+    machine.store = None;
+    machine.crash();
+    machine.start();
+    assert!(wait(machine.store().explain(kept.enqueued)).unwrap()[0].is_some());
 }
