@@ -5,11 +5,14 @@ mod log;
 mod output;
 mod serve;
 mod signals;
+mod store;
+mod torture;
 
 use clap::{Parser, Subcommand};
 use log::LogFormat;
 use std::ffi::OsString;
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 /// How a command ended.
@@ -70,7 +73,61 @@ enum Command {
     /// machines does not start without one. TOLLGATE_LOG says which lines are logged, as in `info`
     /// or `tollgate_engine=debug`.
     Serve(ServeArguments),
+    /// Looks after a data folder.
+    #[command(subcommand)]
+    Store(StoreCommand),
+    /// Tries to make the store lose something on this disk.
+    ///
+    /// A child works at a store in a new folder and is killed (SIGKILL) at random, again and again;
+    /// each time all that it was answered must be there, and what it was not answered whole or not
+    /// at all. A kill leaves what the system holds in memory: what a power cut would take, this
+    /// cannot show. Ends with 0 if nothing was lost and 1 if something was; then the folder is kept.
+    Torture(TortureArguments),
+    /// The child of `torture`.
+    #[command(hide = true)]
+    TortureLoad,
 }
+
+#[derive(Debug, Subcommand)]
+enum StoreCommand {
+    /// Reads a data folder that no server uses, all of it, and changes nothing.
+    ///
+    /// Every checksum is checked, every record decoded and applied, every call's body looked for.
+    /// Ends with 0 if all is sound, 1 if something is damaged, 2 if that could not be found out.
+    Check(CheckArguments),
+}
+
+#[derive(Debug, clap::Args)]
+struct CheckArguments {
+    /// The folder.
+    #[arg(value_name = "DIR")]
+    folder: PathBuf,
+    /// Says it in JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Debug, clap::Args)]
+struct TortureArguments {
+    /// Where to make a folder for it; up to 1 GB is used.
+    #[arg(value_name = "DIR", default_value = ".")]
+    folder: PathBuf,
+    /// Stops after so long.
+    #[arg(long, value_name = "N", default_value_t = 30, value_parser = clap::value_parser!(u64).range(1..=SECONDS_MAX))]
+    seconds: u64,
+    /// Stops after so many kills, if that comes first.
+    #[arg(long, value_name = "N")]
+    rounds: Option<u64>,
+    /// Chooses what is done and about when it is killed; by default another each time.
+    #[arg(long, value_name = "S")]
+    seed: Option<u64>,
+    /// Says in JSON what came of it.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Half of the longest lease: none ends while it is watched.
+const SECONDS_MAX: u64 = 12 * 60 * 60;
 
 #[derive(Debug, clap::Args)]
 struct ServeArguments {
@@ -90,10 +147,13 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>, environment: Environme
     };
     let ran = match command {
         Some(Command::Serve(serve)) => serve::serve(&serve, &environment),
+        Some(Command::Store(StoreCommand::Check(check))) => store::check(&check),
+        Some(Command::Torture(arguments)) => torture::torture(&arguments),
+        Some(Command::TortureLoad) => torture::work(),
         None => serve::serve(&serve, &environment),
     };
     match ran {
-        Ok(()) => Exit::Done,
+        Ok(exit) => exit,
         Err(error) => {
             output::failure(&error);
             Exit::Failed
@@ -124,6 +184,7 @@ mod tests {
             match command {
                 Some(Command::Serve(serve)) => serve.listen,
                 None => serve.listen,
+                Some(other) => panic!("{other:?}"),
             }
         };
         assert_eq!(parse(&["tollgate"]).to_string(), "127.0.0.1:8655");

@@ -11,4 +11,7 @@ pub mod log;
 mod store;
 mod varint;
 
-pub use store::{Embedded, OpenError, Opened, StoreSettings, TimeSource};
+pub use store::{
+    CheckError, Checked, CheckedCheckpoint, Contents, Embedded, OpenError, Opened, StoreSettings,
+    TimeSource, check, contents,
+};

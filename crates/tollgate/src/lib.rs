@@ -21,7 +21,9 @@
 //! # }).unwrap();
 //! ```
 
+pub mod embedded;
 mod gate;
+pub mod lanes;
 
 pub use gate::{Builder, Tollgate};
 pub use tollgate_core::rule::UNITS_MAX;

@@ -1,13 +1,34 @@
 //! The one place where commands print.
 
 use super::Exit;
-use std::io::{Write, stderr, stdout};
+use std::fmt::Display;
+use std::io::{self, Write, stderr, stdout};
 use std::net::SocketAddr;
 
 /// Says where the server listens, and what it promises.
 pub(super) fn listening(address: SocketAddr) {
     line(&format!("tollgate listens on http://{address}"));
     line("limits are kept in memory: they start anew when the server does");
+}
+
+/// Says what came of a command: a value for programs, lines for people.
+pub(super) fn outcome(json: Option<&serde_json::Value>, text: &[String]) {
+    match json {
+        Some(value) => line(&value.to_string()),
+        None => text.iter().for_each(|text| line(text)),
+    }
+}
+
+/// Says how a command that takes long is getting on.
+pub(super) fn progress(text: impl Display) {
+    let _ = writeln!(stderr(), "{text}");
+}
+
+/// Says a line to a program that must not miss it.
+pub(super) fn told(text: &str) -> io::Result<()> {
+    let mut out = stdout().lock();
+    out.write_all(format!("{text}\n").as_bytes())?;
+    out.flush()
 }
 
 /// Says why a command could not run.

@@ -1,20 +1,21 @@
 //! `tollgate serve`: the server in the foreground, until a signal ends it.
 
 use super::signals::Signals;
-use super::{Environment, ServeArguments, descriptors, log, output};
+use super::{Environment, Exit, ServeArguments, descriptors, log, output};
 use crate::server::{Server, Settings};
 use crate::token::Token;
 use anyhow::Context;
 use tollgate::Tollgate;
 
-pub(super) fn serve(arguments: &ServeArguments, environment: &Environment) -> anyhow::Result<()> {
+pub(super) fn serve(arguments: &ServeArguments, environment: &Environment) -> anyhow::Result<Exit> {
     let settings = Settings { listen: arguments.listen, token: token(environment)? };
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     runtime.block_on(async {
         let server = Server::bind(Tollgate::memory(), settings).await?;
         log::start(arguments.log, environment.log.as_deref())?;
         descriptors::raise_limit();
-        serve_until_told(server).await
+        serve_until_told(server).await?;
+        Ok(Exit::Done)
     })
 }
 

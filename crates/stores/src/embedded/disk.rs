@@ -71,6 +71,18 @@ pub enum FolderError {
         /// The id of the process that has it, if it is known.
         process: Option<u32>,
     },
+    /// There is none.
+    #[error("there is no folder {}", folder.display())]
+    Missing {
+        /// The folder.
+        folder: PathBuf,
+    },
+    /// It never was a store's.
+    #[error("the folder {} holds no store: it has no file called lock", folder.display())]
+    NoStore {
+        /// The folder.
+        folder: PathBuf,
+    },
     /// The system does not let us.
     #[error("the folder {} cannot be opened: {source}", folder.display())]
     Failed {

@@ -2,6 +2,7 @@
 //! log. An answer of success is sent after the sync.
 
 mod bodies;
+mod check;
 mod checkpoint;
 mod contract;
 mod inbox;
@@ -13,6 +14,7 @@ mod tests;
 mod upkeep;
 mod writer;
 
+pub use check::{CheckError, Checked, CheckedCheckpoint, Contents, check, contents};
 pub use open::{OpenError, Opened, StoreSettings};
 
 use self::inbox::{Inbox, Kind, Task};

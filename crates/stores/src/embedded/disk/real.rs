@@ -30,6 +30,18 @@ impl RealDisk {
         }
     }
 
+    /// Locks a folder that a store was opened in before; makes nothing.
+    pub fn existing(folder: impl Into<PathBuf>) -> Result<Self, FolderError> {
+        let folder = folder.into();
+        match fs::metadata(folder.join(LOCK_NAME)).map_err(|error| error.kind()) {
+            Err(io::ErrorKind::NotFound) if folder.is_dir() => Err(FolderError::NoStore { folder }),
+            Err(io::ErrorKind::NotFound) => Err(FolderError::Missing { folder }),
+            // Whatever else is wrong is found again, and told.
+            _ if folder.is_dir() => Self::open(folder),
+            _ => Err(FolderError::Failed { folder, source: io::ErrorKind::NotADirectory.into() }),
+        }
+    }
+
     fn path(&self, name: &str) -> PathBuf {
         self.folder.join(name)
     }

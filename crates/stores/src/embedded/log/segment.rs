@@ -131,7 +131,7 @@ pub(super) fn present(disk: &dyn Disk) -> Result<Option<RangeInclusive<SegmentNu
     }
 }
 
-pub(super) fn missing(number: SegmentNumber) -> LogError {
+pub(in crate::embedded) fn missing(number: SegmentNumber) -> LogError {
     LogError::corrupt(number.file_name(), 0, "the file is missing")
 }
 

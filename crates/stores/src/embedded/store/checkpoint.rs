@@ -10,7 +10,7 @@ use super::open::OpenError;
 use super::records;
 use crate::embedded::disk::Disk;
 use crate::embedded::disk::part::Part;
-use crate::embedded::log::{self, Batch, Log, LogError, SegmentNumber, Settings};
+use crate::embedded::log::{self, Batch, Log, LogError, Report, SegmentNumber, Settings};
 use std::io;
 use std::sync::Arc;
 use tollgate_core::lanes::{Effect, Kept, Scheduler};
@@ -51,23 +51,34 @@ pub(super) fn remove_others(disk: &dyn Disk, kept: Option<SegmentNumber>) -> io:
     disk.sync()
 }
 
-/// Reads a checkpoint.
+/// Reads a checkpoint; says what was read.
 pub(super) fn read(
     disk: &Arc<dyn Disk>,
     number: SegmentNumber,
     scheduler: &mut Scheduler,
-) -> Result<(), OpenError> {
-    let report = log::read(&part(disk, number), .., |position, record| {
-        records::replay(scheduler, position, record).map_err(OpenError::from)
-    })?;
-    // It was closed before it was called whole: what is missing is damage.
+) -> Result<Report, OpenError> {
+    let read = log::read(&part(disk, number), .., |position, record| {
+        let replayed = records::replay(scheduler, position, record);
+        replayed.map_err(|error| OpenError::record(position, error))
+    });
+    let report = read.map_err(|error| of_checkpoint(number, error))?;
+    // It was closed in good order, and has at least its counters.
     if report.records == 0 || report.torn.is_some() {
+        let found = "the checkpoint is not all there".to_owned();
         let file = format!("{PREFIX}{}{WHOLE}", number.as_u32());
-        return Err(
-            LogError::corrupt(file, 0, "the checkpoint that it vouches for is not whole").into()
-        );
+        return Err(LogError::Corrupt { file, offset: 0, found }.into());
     }
-    Ok(())
+    Ok(report)
+}
+
+/// The same error with the names that its files have in the folder.
+fn of_checkpoint(number: SegmentNumber, mut error: OpenError) -> OpenError {
+    if let OpenError::Journal(LogError::Corrupt { file, .. } | LogError::Newer { file, .. })
+    | OpenError::Record { file, .. } = &mut error
+    {
+        *file = format!("{PREFIX}{}-{file}", number.as_u32());
+    }
+    error
 }
 
 /// Makes a checkpoint of all that happened before segment `until`, from the one at `base` and the
@@ -84,7 +95,8 @@ pub(super) fn make(
     }
     let from = base.unwrap_or(SegmentNumber::FIRST);
     log::read(&**disk, from..until, |position, record| {
-        records::replay(&mut scheduler, position, record).map_err(OpenError::from)
+        let replayed = records::replay(&mut scheduler, position, record);
+        replayed.map_err(|error| OpenError::record(position, error))
     })?;
     let whole = format!("{PREFIX}{}{WHOLE}", until.as_u32());
     let failed = |error| LogError::failed("finishing a checkpoint", error);

@@ -6,9 +6,10 @@ use super::segments::Segments;
 use super::upkeep::Upkeep;
 use super::writer::{State, Writer};
 use super::{COMMANDS_MAX, Embedded, Shared, TimeSource, Woken, records};
+use crate::embedded::codec::CodecError;
 use crate::embedded::committer::Committer;
 use crate::embedded::disk::{Disk, FolderError, RealDisk};
-use crate::embedded::log::{Log, LogError, Report, SegmentNumber, Settings};
+use crate::embedded::log::{Log, LogError, Position, Report, SegmentNumber, Settings};
 use std::path::Path;
 use std::sync::Arc;
 use std::thread;
@@ -27,8 +28,23 @@ pub enum OpenError {
     #[error(transparent)]
     Journal(#[from] LogError),
     /// A record of the journal cannot be understood.
-    #[error("a record of the journal cannot be read: {0}")]
-    Record(#[from] crate::embedded::codec::CodecError),
+    #[error("the record at offset {offset} of {file} cannot be read: {source}")]
+    Record {
+        /// The file.
+        file: String,
+        /// Where in it.
+        offset: u64,
+        /// What is wrong with it.
+        source: CodecError,
+    },
+}
+
+impl OpenError {
+    /// A record that cannot be understood.
+    pub(super) fn record(position: Position, source: CodecError) -> Self {
+        let (file, offset) = (position.segment().file_name(), position.offset().into());
+        Self::Record { file, offset, source }
+    }
 }
 
 /// How a store is kept.
@@ -78,8 +94,8 @@ impl Embedded {
         let from = checkpoint.unwrap_or(SegmentNumber::FIRST);
         let (log, report) =
             Log::open::<OpenError>(disk.clone(), settings.log, from, |position, record| {
-                records::replay(&mut scheduler, position, record)?;
-                Ok(())
+                records::replay(&mut scheduler, position, record)
+                    .map_err(|error| OpenError::record(position, error))
             })?;
         checkpoint::remove_others(&*disk, checkpoint).map_err(failed)?;
         // What ended before is nobody's news.

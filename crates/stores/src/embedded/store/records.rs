@@ -12,6 +12,10 @@ const START_BYTES: usize = 512;
 const LOCATED: u8 = 0xF0;
 const MOVED: u8 = 0xF1;
 
+/// What is wrong with a record of the store's own that is too short or too long.
+const LENGTH: CodecError =
+    CodecError::Damaged { offset: 0, found: "its length is not what it should be" };
+
 /// Appends a record that says where a call's body is.
 pub(super) fn encode_located(id: CallId, body: u64, buffer: &mut Vec<u8>) {
     buffer.push(LOCATED);
@@ -39,6 +43,23 @@ pub(super) fn body_of(record: &[u8]) -> Result<Option<(CallId, Range<usize>)>, C
     }
 }
 
+/// As [`body_of`], and whatever the record is, all of it was read and made sense.
+pub(super) fn whole(record: &[u8]) -> Result<Option<(CallId, Range<usize>)>, CodecError> {
+    const ID_BYTES: usize = size_of::<u64>();
+    let bytes = match record.first() {
+        Some(&LOCATED) => Some(1 + 2 * ID_BYTES),
+        Some(&MOVED) => body_range(record).and_then(|body| body.end.checked_add(ID_BYTES)),
+        _ => {
+            codec::decode(record)?;
+            Some(record.len())
+        }
+    };
+    if bytes != Some(record.len()) {
+        return Err(LENGTH);
+    }
+    body_of(record)
+}
+
 /// Appends an effect as a record.
 pub(super) fn encode(effect: &Effect, buffer: &mut Vec<u8>) {
     codec::encode(effect, buffer);
@@ -52,15 +73,13 @@ pub(super) fn replay(
 ) -> Result<(), CodecError> {
     match record.first() {
         Some(&LOCATED) => {
-            if let Some((id, body)) = located(record) {
-                scheduler.locate(id, body);
-            }
+            let (id, body) = located(record).ok_or(LENGTH)?;
+            scheduler.locate(id, body);
             return Ok(());
         }
         Some(&MOVED) => {
-            if let Some(id) = trailing_id(record) {
-                scheduler.locate(id, position.to_bits());
-            }
+            let id = trailing_id(record).ok_or(LENGTH)?;
+            scheduler.locate(id, position.to_bits());
             return Ok(());
         }
         _ => {}

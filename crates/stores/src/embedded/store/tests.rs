@@ -1,5 +1,6 @@
 //! The store against the contracts, against the naive reference, and against crashes.
 
+mod checking;
 mod conforming;
 mod crashing;
 mod full;

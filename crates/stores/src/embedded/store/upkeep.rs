@@ -77,7 +77,9 @@ impl Upkeep {
         self.start(move |inbox| {
             let (mut bodies, mut bytes) = (Vec::new(), 0);
             log::read(&*disk, segment..=segment, |at, record| {
-                if let Some((id, range)) = records::body_of(record)? {
+                let found =
+                    records::body_of(record).map_err(|error| OpenError::record(at, error))?;
+                if let Some((id, range)) = found {
                     let body: Box<[u8]> = record.get(range).unwrap_or_default().into();
                     bytes += body.len();
                     bodies.push(OldBody { id, at, body });

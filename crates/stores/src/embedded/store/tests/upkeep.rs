@@ -10,7 +10,7 @@ use tollgate_core::lanes::{Act, Claim, Claimed, Settle, Settlement};
 const ROUNDS: usize = 20_000;
 
 impl Machine {
-    fn claim(&self, most: usize) -> Vec<Claimed> {
+    pub(super) fn claim(&self, most: usize) -> Vec<Claimed> {
         let claim = Claim { queue: queue(), most, lease: None, asks: Span::from_secs(0) };
         wait(self.store().claim(claim)).unwrap()
     }
@@ -29,12 +29,12 @@ impl Machine {
     }
 
     /// The files of the journal, oldest first.
-    fn segments(&self) -> Vec<String> {
+    pub(super) fn segments(&self) -> Vec<String> {
         let names = self.host.files().into_keys();
         names.filter(|name| name.starts_with("journal-")).collect()
     }
 
-    fn live_until(&self, is_reached: impl Fn(&Self) -> bool) {
+    pub(super) fn live_until(&self, is_reached: impl Fn(&Self) -> bool) {
         let reached = (0..ROUNDS).any(|_| {
             self.live_through_one();
             is_reached(self)

@@ -1,0 +1,86 @@
+//! `tollgate store check`: whether a data folder is sound.
+
+use super::{CheckArguments, Exit, output};
+use serde_json::{Value, json};
+use std::path::Path;
+use std::sync::Arc;
+use tollgate::embedded::{CheckError, Checked, Disk, RealDisk, check as check_disk};
+
+pub(super) fn check(arguments: &CheckArguments) -> anyhow::Result<Exit> {
+    let folder = &arguments.folder;
+    let disk: Arc<dyn Disk> = Arc::new(RealDisk::existing(folder)?);
+    let (exit, value, text) = match check_disk(&disk) {
+        Ok(checked) => (Exit::Done, sound(&checked), described(folder, &checked)),
+        Err(damaged @ CheckError::Damaged { .. }) => {
+            let text = format!("{}: {damaged}", folder.display());
+            (Exit::Refused, damage(&damaged), vec![text, "restore it from a copy".to_owned()])
+        }
+        Err(error) => return Err(error.into()),
+    };
+    output::outcome(arguments.json.then_some(&value), &text);
+    Ok(exit)
+}
+
+fn described(folder: &Path, checked: &Checked) -> Vec<String> {
+    let Checked { journal, checkpoint, waiting, in_flight, queues, limits, records, .. } = checked;
+    let mut lines = vec![
+        format!("{} is sound", folder.display()),
+        format!(
+            "journal: {} segments, {} records, {} bytes",
+            journal.segments, journal.records, journal.bytes
+        ),
+    ];
+    lines.push(match checkpoint {
+        None => "checkpoint: none".to_owned(),
+        Some(it) => {
+            let before = it.before.as_u32();
+            format!(
+                "checkpoint: of all before segment {before}, {} records, {} bytes",
+                it.records, it.bytes
+            )
+        }
+    });
+    if let Some(torn) = &journal.torn {
+        lines.push(format!(
+            "torn tail: {} bytes at offset {} of {}, a commit that a crash interrupted and nobody was answered; the next start cuts it off",
+            torn.bytes, torn.offset, torn.file
+        ));
+    }
+    lines.push(format!("calls: {waiting} waiting, {in_flight} in flight"));
+    lines.push(format!("{queues} queues, {limits} limits, {records} records of callers"));
+    lines
+}
+
+fn sound(checked: &Checked) -> Value {
+    let Checked { journal, checkpoint, waiting, in_flight, queues, limits, records, .. } = checked;
+    let checkpoint = checkpoint.map(|it| {
+        json!({ "before_segment": it.before.as_u32(), "records": it.records, "bytes": it.bytes })
+    });
+    let torn = journal
+        .torn
+        .as_ref()
+        .map(|torn| json!({ "file": torn.file, "offset": torn.offset, "bytes": torn.bytes }));
+    json!({
+        "is_sound": true,
+        "journal": {
+            "segments": journal.segments,
+            "records": journal.records,
+            "bytes": journal.bytes,
+            "torn_tail": torn,
+        },
+        "checkpoint": checkpoint,
+        "calls": { "waiting": waiting, "in_flight": in_flight },
+        "queues": queues,
+        "limits": limits,
+        "records": records,
+    })
+}
+
+fn damage(error: &CheckError) -> Value {
+    match error {
+        CheckError::Damaged { file, offset, found } => {
+            json!({ "is_sound": false, "file": file, "offset": offset, "found": found })
+        }
+        error => json!({ "is_sound": false, "found": error.to_string() }),
+    }
+}
