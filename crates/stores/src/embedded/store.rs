@@ -8,6 +8,7 @@ mod contract;
 mod inbox;
 mod open;
 mod records;
+mod replay;
 mod segments;
 #[cfg(test)]
 mod tests;

@@ -1,6 +1,7 @@
 //! Checking a folder offline: every checksum, every record, every body, and nothing is changed.
 
 use super::open::OpenError;
+use super::replay::Replay;
 use super::{checkpoint, records};
 use crate::embedded::codec::CodecError;
 use crate::embedded::disk::Disk;
@@ -121,16 +122,16 @@ fn read(
 ) -> Result<(Checked, Scheduler), CheckError> {
     let newest = checkpoint::newest(&**disk);
     let newest = newest.map_err(|error| LogError::failed("looking for checkpoints", error))?;
-    let (mut scheduler, mut checkpoint) = (Scheduler::new(), None);
+    let (mut replay, mut checkpoint) = (Replay::default(), None);
     if let Some(before) = newest {
-        let Report { records, bytes, .. } = checkpoint::read(disk, before, &mut scheduler)?;
+        let Report { records, bytes, .. } = checkpoint::read(disk, before, &mut replay)?;
         checkpoint = Some(CheckedCheckpoint { before, records, bytes });
     }
     let from = newest.unwrap_or(SegmentNumber::FIRST);
     let since = log::read::<OpenError>(&**disk, from.., |position, record| {
-        records::replay(&mut scheduler, position, record)
-            .map_err(|error| OpenError::record(position, error))
+        replay.journal(position, record)
     })?;
+    let scheduler = replay.scheduler;
     if since.segments == 0 && newest.is_some() {
         return Err(log::missing(from).into());
     }

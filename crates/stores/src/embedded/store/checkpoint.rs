@@ -8,12 +8,14 @@
 
 use super::open::OpenError;
 use super::records;
+use super::replay::Replay;
+use super::segments::Segments;
 use crate::embedded::disk::Disk;
 use crate::embedded::disk::part::Part;
 use crate::embedded::log::{self, Batch, Log, LogError, Report, SegmentNumber, Settings};
 use std::io;
 use std::sync::Arc;
-use tollgate_core::lanes::{Effect, Kept, Scheduler};
+use tollgate_core::lanes::{Effect, Kept};
 use tollgate_core::{Now, Timestamp};
 
 const PREFIX: &str = "checkpoint-";
@@ -55,12 +57,10 @@ pub(super) fn remove_others(disk: &dyn Disk, kept: Option<SegmentNumber>) -> io:
 pub(super) fn read(
     disk: &Arc<dyn Disk>,
     number: SegmentNumber,
-    scheduler: &mut Scheduler,
+    replay: &mut Replay,
 ) -> Result<Report, OpenError> {
-    let read = log::read(&part(disk, number), .., |position, record| {
-        let replayed = records::replay(scheduler, position, record);
-        replayed.map_err(|error| OpenError::record(position, error))
-    });
+    let read =
+        log::read(&part(disk, number), .., |position, record| replay.checkpoint(position, record));
     let report = read.map_err(|error| of_checkpoint(number, error))?;
     // It was closed in good order, and has at least its counters.
     if report.records == 0 || report.torn.is_some() {
@@ -89,18 +89,15 @@ pub(super) fn make(
     until: SegmentNumber,
     wall: Timestamp,
 ) -> Result<u64, OpenError> {
-    let mut scheduler = Scheduler::new();
+    let mut replay = Replay::default();
     if let Some(base) = base {
-        read(disk, base, &mut scheduler)?;
+        read(disk, base, &mut replay)?;
     }
     let from = base.unwrap_or(SegmentNumber::FIRST);
-    log::read(&**disk, from..until, |position, record| {
-        let replayed = records::replay(&mut scheduler, position, record);
-        replayed.map_err(|error| OpenError::record(position, error))
-    })?;
+    log::read(&**disk, from..until, |position, record| replay.journal(position, record))?;
     let whole = format!("{PREFIX}{}{WHOLE}", until.as_u32());
     let failed = |error| LogError::failed("finishing a checkpoint", error);
-    let written = write(disk, until, &scheduler, wall).and_then(|bytes| {
+    let written = write(disk, until, &replay, wall).and_then(|bytes| {
         disk.create(&whole).and_then(|_| disk.sync()).map_err(failed)?;
         Ok(bytes)
     });
@@ -115,7 +112,7 @@ pub(super) fn make(
 fn write(
     disk: &Arc<dyn Disk>,
     number: SegmentNumber,
-    scheduler: &Scheduler,
+    Replay { scheduler, bodies }: &Replay,
     wall: Timestamp,
 ) -> Result<u64, LogError> {
     let settings = Settings { segment_bytes: 1 << 30 };
@@ -139,6 +136,10 @@ fn write(
         }
     });
     outcome?;
+    let needed = Segments::of(scheduler.locations(), bodies);
+    for (segment, all) in needed.counted() {
+        batch.push_with(|buffer| records::encode_counted(segment, all, buffer));
+    }
     bytes += batch.bytes() as u64;
     log.commit(&mut batch)?;
     log.close()?;

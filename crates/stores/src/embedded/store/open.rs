@@ -2,10 +2,11 @@
 
 use super::checkpoint;
 use super::inbox::Inbox;
+use super::replay::Replay;
 use super::segments::Segments;
 use super::upkeep::Upkeep;
 use super::writer::{State, Writer};
-use super::{COMMANDS_MAX, Embedded, Shared, TimeSource, Woken, records};
+use super::{COMMANDS_MAX, Embedded, Shared, TimeSource, Woken};
 use crate::embedded::codec::CodecError;
 use crate::embedded::committer::Committer;
 use crate::embedded::disk::{Disk, FolderError, RealDisk};
@@ -87,16 +88,16 @@ impl Embedded {
     ) -> Result<Opened, OpenError> {
         let failed = |error| LogError::failed("looking for checkpoints", error);
         let checkpoint = checkpoint::newest(&*disk).map_err(failed)?;
-        let mut scheduler = Scheduler::new();
+        let mut replay = Replay::default();
         if let Some(checkpoint) = checkpoint {
-            checkpoint::read(&disk, checkpoint, &mut scheduler)?;
+            checkpoint::read(&disk, checkpoint, &mut replay)?;
         }
         let from = checkpoint.unwrap_or(SegmentNumber::FIRST);
         let (log, report) =
             Log::open::<OpenError>(disk.clone(), settings.log, from, |position, record| {
-                records::replay(&mut scheduler, position, record)
-                    .map_err(|error| OpenError::record(position, error))
+                replay.journal(position, record)
             })?;
+        let Replay { mut scheduler, bodies } = replay;
         checkpoint::remove_others(&*disk, checkpoint).map_err(failed)?;
         // What ended before is nobody's news.
         let _ = scheduler.take_freed();
@@ -109,12 +110,13 @@ impl Embedded {
         let upkeep = Upkeep {
             disk,
             inbox: writers_inbox,
-            segments: Segments::of(scheduler.locations()),
+            segments: Segments::of(scheduler.locations(), &bodies),
             checkpoint,
             since: report.bytes,
             every: settings.checkpoint_bytes,
             least: settings.checkpoint_bytes,
             dropped: SegmentNumber::FIRST,
+            moving: None,
             is_busy: false,
             thread: None,
         };

@@ -1,7 +1,7 @@
 //! The records of the journal, from effects and back.
 
 use crate::embedded::codec::{self, CodecError};
-use crate::embedded::log::{LogError, Position, Reader};
+use crate::embedded::log::{LogError, Position, Reader, SegmentNumber};
 use std::ops::Range;
 use tollgate_core::lanes::{CallId, Effect, Kept, Scheduler};
 
@@ -11,6 +11,7 @@ const START_BYTES: usize = 512;
 /// The first byte of the store's own records; those of effects are lower.
 const LOCATED: u8 = 0xF0;
 const MOVED: u8 = 0xF1;
+const COUNTED: u8 = 0xF2;
 
 /// What is wrong with a record of the store's own that is too short or too long.
 const LENGTH: CodecError =
@@ -29,6 +30,26 @@ pub(super) fn encode_moved(id: CallId, body: &[u8], buffer: &mut Vec<u8>) {
     buffer.extend(u32::try_from(body.len()).unwrap_or(u32::MAX).to_le_bytes());
     buffer.extend_from_slice(body);
     buffer.extend(id.0.to_le_bytes());
+}
+
+/// Appends a record that says how many bodies a segment of the journal was given.
+pub(super) fn encode_counted(segment: SegmentNumber, bodies: u64, buffer: &mut Vec<u8>) {
+    buffer.push(COUNTED);
+    buffer.extend(segment.as_u32().to_le_bytes());
+    buffer.extend(bodies.to_le_bytes());
+}
+
+/// How many bodies a segment was given, if a record says that.
+pub(super) fn counted(record: &[u8]) -> Result<Option<(SegmentNumber, u64)>, CodecError> {
+    let Some((&COUNTED, rest)) = record.split_first() else { return Ok(None) };
+    let (segment, bodies) = rest.split_first_chunk().ok_or(LENGTH)?;
+    let bodies = u64::from_le_bytes(bodies.try_into().map_err(|_| LENGTH)?);
+    Ok(Some((SegmentNumber::new(u32::from_le_bytes(*segment)), bodies)))
+}
+
+/// Whether a call's body is in a record.
+pub(super) fn has_body(record: &[u8]) -> bool {
+    body_range(record).is_some()
 }
 
 /// The call whose body is in a record, if there is one.

@@ -19,12 +19,24 @@ struct Bodies {
 }
 
 impl Segments {
-    pub(super) fn of(locations: impl Iterator<Item = u64>) -> Self {
+    /// Those in which bodies of calls are that have not ended, with how many each was ever given.
+    pub(super) fn of(
+        locations: impl Iterator<Item = u64>,
+        all: &BTreeMap<SegmentNumber, u64>,
+    ) -> Self {
         let mut segments = Self::default();
         locations
             .filter(|bits| *bits != 0)
             .for_each(|bits| segments.add(Position::from_bits(bits)));
+        for (segment, bodies) in &mut segments.bodies {
+            bodies.all = all.get(segment).copied().unwrap_or(0).max(bodies.live);
+        }
         segments
+    }
+
+    /// How many bodies each was ever given.
+    pub(super) fn counted(&self) -> impl Iterator<Item = (SegmentNumber, u64)> {
+        self.bodies.iter().map(|(segment, bodies)| (*segment, bodies.all))
     }
 
     pub(super) fn add(&mut self, body: Position) {
@@ -49,10 +61,16 @@ impl Segments {
         first
     }
 
-    /// The oldest segment, if more than half of what is before the checkpoint is dead: its bodies
-    /// should move, so that it can be dropped, and those behind it.
-    pub(super) fn to_be_moved(&self, checkpoint: SegmentNumber) -> Option<SegmentNumber> {
-        let before = || self.bodies.range(..checkpoint);
+    /// The oldest segment after one whose bodies have moved, if more than half of what is from there
+    /// to the checkpoint is dead: its bodies should move, so that it can be dropped, and those behind
+    /// it.
+    pub(super) fn to_be_moved(
+        &self,
+        moved: Option<SegmentNumber>,
+        checkpoint: SegmentNumber,
+    ) -> Option<SegmentNumber> {
+        let is_ahead = move |segment: &SegmentNumber| moved.is_none_or(|moved| *segment > moved);
+        let before = || self.bodies.range(..checkpoint).filter(|(segment, _)| is_ahead(segment));
         let (all, live) =
             before().fold((0, 0), |sum, (_, bodies)| (sum.0 + bodies.all, sum.1 + bodies.live));
         let oldest = before().next().map(|(segment, _)| *segment);
@@ -70,13 +88,14 @@ mod tests {
 
     #[test]
     fn a_segment_is_needed_while_a_body_in_it_is() {
-        let mut segments = Segments::of([body(3, 1), body(3, 2), body(5, 1)].into_iter());
+        let mut segments =
+            Segments::of([body(3, 1), body(3, 2), body(5, 1)].into_iter(), &BTreeMap::new());
         let [checkpoint, third, fifth] = [9, 3, 5].map(SegmentNumber::new);
         assert_eq!(segments.first_needed(checkpoint), third);
-        assert_eq!(segments.to_be_moved(checkpoint), None, "all of it is live");
+        assert_eq!(segments.to_be_moved(None, checkpoint), None, "all of it is live");
         segments.free(Position::from_bits(body(3, 1)));
         segments.free(Position::from_bits(body(5, 1)));
-        assert_eq!(segments.to_be_moved(checkpoint), Some(third));
+        assert_eq!(segments.to_be_moved(None, checkpoint), Some(third));
         segments.free(Position::from_bits(body(3, 2)));
         assert_eq!(segments.first_needed(fifth), fifth);
         assert_eq!(segments.first_needed(checkpoint), checkpoint);

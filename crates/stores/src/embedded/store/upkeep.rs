@@ -51,6 +51,8 @@ pub(super) struct Upkeep {
     pub(super) least: u64,
     /// Before this segment everything was dropped.
     pub(super) dropped: SegmentNumber,
+    /// The segment whose bodies are being moved.
+    pub(super) moving: Option<SegmentNumber>,
     /// A job is under way.
     pub(super) is_busy: bool,
     pub(super) thread: Option<JoinHandle<()>>,
@@ -73,6 +75,7 @@ impl Upkeep {
 
     /// Hands the bodies of an old segment to the writer.
     pub(super) fn move_bodies(&mut self, segment: SegmentNumber) {
+        self.moving = Some(segment);
         let disk = self.disk.clone();
         self.start(move |inbox| {
             let (mut bodies, mut bytes) = (Vec::new(), 0);

@@ -10,7 +10,7 @@ use super::records;
 use super::upkeep::{OldBody, Upkeep, UpkeepNews};
 use super::{TimeSource, Woken};
 use crate::embedded::committer::{Committer, Refused};
-use crate::embedded::log::{Batch, LogError, Position};
+use crate::embedded::log::{Batch, LogError, Position, SegmentNumber};
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -306,13 +306,22 @@ impl Writer {
                 self.upkeep.checkpoint = Some(segment);
                 self.upkeep.every = bytes.max(self.upkeep.least);
                 self.drop_segments();
-                match self.upkeep.segments.to_be_moved(segment) {
+                match self.upkeep.segments.to_be_moved(None, segment) {
                     Some(oldest) => self.upkeep.move_bodies(oldest),
                     None => self.upkeep.is_busy = false,
                 }
             }
             UpkeepNews::Bodies(bodies) => bodies.into_iter().for_each(|old| self.move_body(old)),
-            UpkeepNews::Moved => self.upkeep.is_busy = false,
+            UpkeepNews::Moved => {
+                // Those that moved are still on their way: the next segment is looked at now, and
+                // dropped with the next checkpoint.
+                let moved = self.upkeep.moving.take();
+                let checkpoint = self.upkeep.checkpoint.unwrap_or(SegmentNumber::FIRST);
+                match self.upkeep.segments.to_be_moved(moved, checkpoint) {
+                    Some(next) => self.upkeep.move_bodies(next),
+                    None => self.upkeep.is_busy = false,
+                }
+            }
             UpkeepNews::Failed(reason) => {
                 self.upkeep.is_busy = false;
                 self.upkeep.since = 0;

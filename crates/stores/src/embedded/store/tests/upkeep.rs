@@ -70,3 +70,18 @@ fn a_body_that_is_needed_for_long_moves_and_comes_back_whole() {
     assert_eq!(again.len(), 1);
     assert_eq!((again[0].started.lease.call, again[0].body.len()), (held.call, 1_234));
 }
+
+#[test]
+fn what_was_dead_before_a_restart_counts_as_dead_after_it() {
+    let mut machine = Machine::new(1);
+    machine.define();
+    assert!(wait(machine.store().act(vec![enqueue(100)])).unwrap()[0].is_ok());
+    assert_eq!(machine.claim(1).len(), 1);
+    let oldest = machine.segments().remove(0);
+    for _ in 0..5 {
+        machine.live_through_one();
+    }
+    machine.store = None;
+    machine.start();
+    machine.live_until(|machine| !machine.segments().contains(&oldest));
+}
