@@ -3,6 +3,7 @@
 use super::words::Words;
 use crate::rule::{Opening, Rule, RuleState};
 use crate::time::{Now, Span, Timestamp};
+use smallvec::SmallVec;
 use std::collections::VecDeque;
 
 /// Most promises at one rule: a reservation beyond that is refused until one has started.
@@ -247,7 +248,8 @@ fn left(rule: &Rule, state: &RuleState, now: Now) -> i64 {
 #[derive(Debug, Clone, Default)]
 struct Lows {
     // Invariant: instants and spans ascend strictly, so that each span is the least from there on.
-    points: VecDeque<Low>,
+    // Most often there is one, or two.
+    points: SmallVec<[Low; 2]>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -259,16 +261,16 @@ struct Low {
 impl Lows {
     /// At `at` the bucket was `to_full` away from full.
     fn note(&mut self, mut at: Timestamp, to_full: Span) {
-        while let Some(&last) = self.points.back() {
+        while let Some(&last) = self.points.last() {
             // Debt may come before a start that is reserved: noted late, it counts for more calls.
             at = at.max(last.at);
             if last.to_full < to_full {
                 break;
             }
-            self.points.pop_back();
+            self.points.pop();
         }
-        if self.points.back().is_none_or(|last| last.at < at) {
-            self.points.push_back(Low { at, to_full });
+        if self.points.last().is_none_or(|last| last.at < at) {
+            self.points.push(Low { at, to_full });
         }
         if self.points.len() > LOWS_MAX {
             self.join_nearest();
@@ -285,7 +287,7 @@ impl Lows {
     /// A call that started at `started` turns out to have cost less, by what flows in within `by`.
     fn lower(&mut self, started: Timestamp, by: Span) {
         let mut first = self.first_after(started);
-        for low in self.points.range_mut(first..) {
+        for low in &mut self.points[first..] {
             low.to_full = Span::from_nanos(low.to_full.as_nanos().saturating_sub(by.as_nanos()));
         }
         let Some(least) = self.points.get(first).map(|low| low.to_full) else { return };

@@ -222,18 +222,24 @@ impl Scheduler {
     }
 
     fn started(&mut self, lease: Lease, now: Now, expires: Timestamp) {
-        self.tokens = self.tokens.max(lease.token);
-        let Some(slot) = self.calls.find(lease.call) else { return };
+        if let Some(slot) = self.calls.find(lease.call) {
+            self.start_at(slot, lease.token, now, expires);
+        }
+    }
+
+    /// Starts a call, wherever it was found: among millions, finding it is what costs most.
+    pub(super) fn start_at(&mut self, slot: CallSlot, token: u64, now: Now, expires: Timestamp) {
+        self.tokens = self.tokens.max(token);
         let lane = self.calls[slot].lane;
-        let holding = Holding { id: HoldId(lease.token), expires };
+        let holding = Holding { id: HoldId(token), expires };
         let payments = self.pay(lane, slot, now, holding);
         if self.lanes[lane].head.is_some_and(|head| head.call == slot) {
             self.dismiss(lane);
         }
         self.take_from_lane(lane, slot);
-        self.timers.leases.insert((expires, lease.token, slot));
+        self.timers.leases.insert((expires, token, slot));
         let progress = self.calls.progress_mut(slot);
-        progress.flight = Some(Flight { token: lease.token, expires, payments });
+        progress.flight = Some(Flight { token, expires, payments });
         self.lanes[lane].in_flight += 1;
         self.touched.push(lane);
     }

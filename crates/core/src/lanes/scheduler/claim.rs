@@ -144,7 +144,8 @@ impl Scheduler {
         let call = &self.calls[head.call];
         let lease = Lease { call: call.id, token: self.tokens + 1 };
         let attempts = self.calls.attempts(call);
-        self.emit(Effect::Started { lease, now, expires });
+        self.start_at(head.call, lease.token, now, expires);
+        self.effects.push(Effect::Started { lease, now, expires });
         self.rehead();
         Started { lease, lane: self.lanes[lane].name.clone(), attempts, expires }
     }
