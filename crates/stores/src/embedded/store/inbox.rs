@@ -80,7 +80,7 @@ pub(super) struct Cargo {
 
 /// What the committer has to say.
 pub(super) enum News {
-    /// A batch of so many bytes lasts, and was answered.
+    /// A batch of so many bytes lasts, and is being answered.
     Committed { place: BatchPlace, bytes: usize, bodies: Vec<(CallId, usize)>, freed: Vec<u64> },
     /// A batch was not committed.
     Refused(Refused, Cargo),

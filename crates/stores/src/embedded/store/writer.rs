@@ -223,17 +223,17 @@ impl Writer {
         self.send(batch, cargo);
     }
 
-    fn send(&mut self, batch: Batch, mut cargo: Cargo) {
+    fn send(&mut self, batch: Batch, cargo: Cargo) {
         self.submitted += 1;
         let (inbox, bytes) = (self.inbox.clone(), batch.bytes());
         self.committer.submit(
             batch,
             Box::new(move |outcome| match outcome {
                 Ok(place) => {
-                    let replies = std::mem::take(&mut cargo.replies);
-                    replies.into_iter().for_each(|reply| reply(Ok(())));
-                    let Cargo { bodies, freed, .. } = cargo;
+                    // The writer hears of it before anyone who was answered can ask for more.
+                    let Cargo { replies, bodies, freed } = cargo;
                     inbox.news(News::Committed { place, bytes, bodies, freed });
+                    replies.into_iter().for_each(|reply| reply(Ok(())));
                 }
                 Err(refused) => inbox.news(News::Refused(refused, cargo)),
             }),
