@@ -21,6 +21,9 @@ pub(crate) use words::Words;
 /// Longest time an upstream's answer may close a meter.
 pub const CLOSED_MAX: Span = Span::from_days(1);
 
+/// How long a meter on a calendar is kept after it was paid: further back a clock is not set.
+const CALENDAR_KEPT: Span = Span::from_days(7);
+
 /// State of one limit for one partition.
 // Invariant: one ledger for each rule of the definition that the meter is used with, of its kind.
 #[derive(Debug, Clone)]
@@ -244,8 +247,13 @@ impl Meter {
 
     /// Whether it could be forgotten without anyone noticing: it is as new, and not at the instant
     /// of a payment, which would be taken for one to the meter that comes after.
+    ///
+    /// One that follows a calendar is kept longer: the wall clock may be set back into a window that
+    /// was paid in.
     pub fn is_forgettable(&self, definition: &Definition, now: Now) -> bool {
-        (self.sequence == 0 || self.paid < now.at) && self.is_fresh(definition, now)
+        let kept = if definition.follows_wall() { CALENDAR_KEPT } else { Span::from_nanos(1) };
+        let is_past = self.sequence == 0 || self.paid.plus(kept) <= now.at;
+        is_past && self.is_fresh(definition, now)
     }
 
     /// Whether nothing is missing from it.
