@@ -155,18 +155,26 @@ pub fn reserve(
     Err((at, blocker))
 }
 
-/// The first instant at which every line is open, for a call that pays now and starts then. Where one
-/// opens another may have to keep a promise, so it is looked at again from there.
-fn opens(lines: &[Line<'_>], now: Now) -> Opening {
+/// The first instant at which several meters are open, for a call that pays now and starts then:
+/// `latest` says when the last of them opens, seen from an instant. Where one opens another may have
+/// to keep a promise, so it is looked at again from there.
+pub fn opens_together(now: Now, latest: impl Fn(Now) -> Opening) -> Opening {
     let mut from = now;
     for _ in 0..OPENINGS_MAX {
-        let each = lines.iter().map(|line| line.opening(from));
-        match each.fold(Opening::At(from.at), Opening::max) {
+        match latest(from) {
             Opening::At(at) if at > from.at => from = now.moved_to(at),
+            Opening::At(_) => return Opening::At(from.at),
             opening => return opening,
         }
     }
     Opening::OnRelease
+}
+
+fn opens(lines: &[Line<'_>], now: Now) -> Opening {
+    opens_together(now, |from| {
+        let each = lines.iter().map(|line| line.opening(from));
+        each.fold(Opening::At(from.at), Opening::max)
+    })
 }
 
 /// How the tightest of the lines stands.

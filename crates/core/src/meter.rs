@@ -77,6 +77,21 @@ pub enum Cause {
     Paused,
 }
 
+impl Cause {
+    /// In words, after the name of the limit: "… refuses: …".
+    pub fn reason(self) -> &'static str {
+        match self {
+            Self::Spent => "its rate is used up",
+            Self::Slots => "all its slots are held",
+            Self::Closed => "it is closed",
+            Self::Turn => "calls that came before are waiting",
+            Self::Paused => "it is paused",
+            Self::Missing => "it was removed",
+            Self::Impossible => "it lets no such weight pass",
+        }
+    }
+}
+
 /// How a meter stands: its tightest rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Standing {

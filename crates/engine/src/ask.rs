@@ -6,8 +6,7 @@ use std::fmt;
 use std::sync::Arc;
 use tollgate_core::{Limit, Priority};
 
-/// Most tolls of one call: more limits than that on one call are a mistake.
-pub const TOLLS_MAX: usize = 8;
+pub use tollgate_core::TOLLS_MAX;
 
 /// A limit once looked up: tolls that name it this way skip the search by name.
 #[derive(Clone)]

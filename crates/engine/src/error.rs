@@ -45,7 +45,7 @@ impl From<Error> for TryError {
 
 /// A limit stands in the way for now.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("limit {} refuses{}: {}{}", self.limit, self.place(), self.why(), self.wait())]
+#[error("limit {} refuses{}: {}{}", self.limit, self.place(), self.cause.reason(), self.wait())]
 pub struct Refusal {
     /// The limit that opens last for this ask.
     pub limit: Arc<str>,
@@ -62,16 +62,6 @@ pub struct Refusal {
 impl Refusal {
     fn place(&self) -> String {
         self.partition.as_ref().map_or_else(String::new, |partition| format!(" for {partition}"))
-    }
-
-    fn why(&self) -> &'static str {
-        match self.cause {
-            Cause::Spent => "its rate is used up",
-            Cause::Slots => "all its slots are held",
-            Cause::Closed => "it is closed",
-            Cause::Turn => "calls that came before are waiting",
-            _ => "it does not admit this call",
-        }
     }
 
     fn wait(&self) -> String {

@@ -6,15 +6,12 @@ use crate::table::{Kept, Shard, Spot, Whole};
 use parking_lot::MutexGuard;
 use smallvec::SmallVec;
 use std::sync::Arc;
+use tollgate_core::gate::opens_together;
 use tollgate_core::meter::Holding;
 use tollgate_core::turn::{CALENDAR_LOOK, Company, must_yield};
 use tollgate_core::{
     Blocker, Cause, Definition, Now, Opening, Payment, Place, Span, Standing, Timestamp,
 };
-
-/// Most times the openings of several meters are compared: each time leaves a promise behind, and
-/// eight meters with eight rules keep no more.
-const OPENINGS_MAX: usize = 8 * 8 * 1024;
 
 /// One toll, resolved: which meter, how much.
 #[derive(Debug, Clone, Copy)]
@@ -143,17 +140,11 @@ impl<'a> Locked<'a> {
     }
 
     /// The first instant at which every meter admits, for a call that pays now and starts then.
-    /// Where one opens another may have to keep a promise, so it is looked at again from there.
     pub(crate) fn opens(&self) -> Opening {
-        let mut from = self.now;
-        for _ in 0..OPENINGS_MAX {
+        opens_together(self.now, |from| {
             let each = (0..self.lines.len()).map(|index| self.opening(index, from));
-            match each.fold(Opening::At(from.at), Opening::max) {
-                Opening::At(at) if at > from.at => from = self.now.moved_to(at),
-                opening => return opening,
-            }
-        }
-        Opening::OnRelease
+            each.fold(Opening::At(from.at), Opening::max)
+        })
     }
 
     fn opening(&self, index: usize, from: Now) -> Opening {

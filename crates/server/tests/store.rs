@@ -11,7 +11,7 @@ use std::sync::Arc;
 use tempfile::{TempDir, tempdir};
 use tollgate::embedded::Embedded;
 use tollgate::lanes::{Act, Claim, LaneName, Lanes, NewCall, Order, QueueName, QueueSpec};
-use tollgate::{Clock, Priority, Span, SystemClock};
+use tollgate::{Clock, Span, SystemClock};
 
 /// Runs a command: its code, and what it said on both outputs.
 fn run(arguments: &[&str], folder: &Path) -> (Option<i32>, String, String) {
@@ -30,17 +30,8 @@ fn opened() -> (TempDir, Embedded) {
     let (folder, clock) = (tempdir().unwrap(), SystemClock::new());
     let store = Embedded::open(folder.path(), Arc::new(move || clock.both())).unwrap().store;
     let queue = QueueName::new("q").unwrap();
-    let call = NewCall {
-        queue: queue.clone(),
-        lane: LaneName::new("a").unwrap(),
-        tolls: vec![],
-        priority: Priority::default(),
-        not_before: None,
-        expires: None,
-        dedupe: None,
-        supersedes: None,
-        body: [7; 300].into(),
-    };
+    let call = NewCall::new(queue.clone(), LaneName::new("a").unwrap());
+    let call = NewCall { body: [7; 300].into(), ..call };
     let spec = QueueSpec { order: Order::Parallel(9), ..QueueSpec::default() };
     let enqueue = Act { enqueue: vec![call.clone(), call.clone(), call], ..Act::default() };
     let claim = Claim { queue: queue.clone(), most: 1, lease: None, asks: Span::ZERO };

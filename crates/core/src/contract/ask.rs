@@ -75,7 +75,7 @@ pub struct PaidLine {
 #[non_exhaustive]
 pub enum AskError {
     /// Not now: ask again later.
-    #[error("{} refuses: {:?}", .0.limit, .0.cause)]
+    #[error("limit {} refuses: {}", .0.limit, .0.cause.reason())]
     Refused(Refusal),
     /// Never as it is.
     #[error(transparent)]

@@ -10,12 +10,10 @@ use crate::report;
 use crate::stand::Stand;
 use smallvec::SmallVec;
 use std::sync::Arc;
+use tollgate_core::contract::DELAY_MAX;
 use tollgate_core::meter::Holding;
 use tollgate_core::turn::{Judgement, judge};
 use tollgate_core::{Blocker, Cause, Opening, Place, Span, Standing, Timestamp};
-
-/// Longest time a call may be promised ahead.
-const DELAY_MAX: Span = Span::from_days(1);
 
 /// Whether what is paid can be settled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

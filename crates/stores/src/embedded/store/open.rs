@@ -102,7 +102,6 @@ impl Embedded {
         // What ended before is nobody's news.
         let _ = scheduler.take_freed();
         let now = going_on(now, &scheduler);
-        // What is due is done with the first command.
         let committer = Committer::start(log)?;
         let (reader, inbox, woken) = (committer.reader(), Arc::default(), Arc::default());
         let (writers_inbox, writers_woken): (Arc<Inbox>, Arc<Woken>) =
