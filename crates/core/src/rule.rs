@@ -168,6 +168,14 @@ impl Rule {
         each!(self, state, rule, with => rule.missing(with, now))
     }
 
+    /// The length of the window that a payment at `at` would begin, if it would begin one.
+    pub fn begins(&self, state: &RuleState, at: Now) -> Option<Span> {
+        match (self, state) {
+            (Self::Window(rule), RuleState::Window(window)) => rule.begins(window, at),
+            _ => None,
+        }
+    }
+
     /// The first instant from which the state is as good as new, if nothing more is paid.
     pub fn fresh_at(&self, state: &RuleState, now: Now) -> Opening {
         each!(self, state, rule, with => rule.fresh_at(with, now))

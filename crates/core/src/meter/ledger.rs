@@ -68,7 +68,19 @@ impl Ledger {
             let opening = rule.opens(&state, weight, from).max(Opening::At(from.at));
             let in_the_way = match opening {
                 Opening::At(at) if at < next.starts => {
-                    self.first_broken(rule, &state, (weight, from.moved_to(at)), passed)
+                    let at = from.moved_to(at);
+                    let broken = self.first_broken(rule, &state, (weight, at), passed);
+                    let begins = broken.and_then(|_| rule.begins(&state, at));
+                    if let Some(length) = begins {
+                        let later = self.later_window(rule, &state, (weight, at, length), passed);
+                        if let Some(later) = later {
+                            return Opening::At(later);
+                        }
+                        // Windows from here on lie otherwise once the next promise begins its own.
+                        Some(passed)
+                    } else {
+                        broken
+                    }
                 }
                 _ => Some(passed),
             };
@@ -80,6 +92,25 @@ impl Ledger {
             passed = in_the_way + 1;
         }
         rule.opens(&state, weight, from).max(Opening::At(from.at))
+    }
+
+    /// The first instant after `at`, before the promise at `next`, at which a window may begin that
+    /// breaks none: a window that is paid for later takes in more of the promises that follow, and
+    /// those that it leaves may then fit into theirs.
+    fn later_window(
+        &self,
+        rule: &Rule,
+        state: &RuleState,
+        (weight, at, length): (u64, Now, Span),
+        next: usize,
+    ) -> Option<Timestamp> {
+        let before = self.promises.get(next)?.starts;
+        let takes_in = |promise: &Promise| promise.starts.minus(length).plus(Span::from_nanos(1));
+        let begins = self.promises.range(next..).map(takes_in);
+        let mut begins = begins.skip_while(|begin| *begin <= at.at).take_while(|b| *b < before);
+        begins.find(|begin| {
+            self.first_broken(rule, state, (weight, at.moved_to(*begin)), next).is_none()
+        })
     }
 
     /// The first promise, from the one at `next` on, that finds too much missing if `weight` is paid
@@ -333,5 +364,17 @@ mod tests {
         let blocker = meter.blocker(&limit, 10, at(105)).unwrap();
         assert_eq!(blocker.opening, Opening::At(at(120).at));
         assert_eq!(meter.standing(&limit, at(115)).remaining, 5);
+    }
+
+    #[test]
+    fn a_window_begins_later_where_an_earlier_one_would_break_a_promise() {
+        let limit = Definition::new(Limit::fixed_window(3, Span::from_secs(10))).unwrap();
+        let mut meter = Meter::new(&limit, at(0).at);
+        for (weight, starts) in [(1, 12), (1, 16), (3, 22)] {
+            let _ = meter.pay(&limit, weight, (at(0), at(starts).at), None);
+        }
+        // From 5 to 15 it would leave 16 and 22 to one window; from just after 6, it takes in 16.
+        let blocker = meter.blocker(&limit, 1, at(5)).unwrap();
+        assert_eq!(blocker.opening, Opening::At(at(6).at.plus(Span::from_nanos(1))));
     }
 }

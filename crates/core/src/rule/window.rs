@@ -97,6 +97,11 @@ impl WindowRule {
         self.current(*state, now).spent
     }
 
+    /// The length of the window that a payment at `at` would begin. On a calendar none does.
+    pub fn begins(&self, state: &Window, at: Now) -> Option<Span> {
+        (self.calendar.is_none() && at.at >= state.ends).then_some(self.length)
+    }
+
     /// When the window and the debt it leaves have passed.
     pub fn fresh_at(&self, state: &Window, now: Now) -> Opening {
         let more = state.spent.div_ceil(self.limit).saturating_sub(1);
