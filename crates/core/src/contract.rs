@@ -147,8 +147,8 @@ pub trait Lanes: Meters {
     /// When something is due next: then `advance`, and claim again for queues that were woken.
     fn next_due(&self) -> impl Future<Output = Answer<Option<Timestamp>>> + Send;
 
-    /// Waits until queues may have something to start that they were not told of, and names them.
-    fn woken(&self) -> impl Future<Output = Answer<Vec<QueueName>>> + Send;
+    /// Waits until there is something to do for whoever drives the store, and tells it once.
+    fn woken(&self) -> impl Future<Output = Answer<Woken>> + Send;
 
     /// Why calls wait, and until when; `None` for those that ended or never were.
     fn explain(
@@ -161,6 +161,16 @@ pub trait Lanes: Meters {
 
     /// The records of keys.
     fn records(&self, keys: Vec<Key>) -> impl Future<Output = Answer<Vec<Option<Record>>>> + Send;
+}
+
+/// What whoever drives a store should do.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Woken {
+    /// Queues that may have something to start and were not told of it: claim again.
+    pub queues: Vec<QueueName>,
+    /// When something is due next: `advance` then. Told whenever that comes sooner than was told
+    /// before; an `advance` that finds something still to come tells it again.
+    pub due: Option<Timestamp>,
 }
 
 /// How a meter stands.

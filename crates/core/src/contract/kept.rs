@@ -3,6 +3,7 @@
 
 use super::{
     Answer, Ask, AskError, Cost, Lanes, MeterName, MeterState, Meters, Paid, Receipt, ReceiptError,
+    Woken,
 };
 use crate::lanes::naive::Naive;
 use crate::lanes::{
@@ -89,6 +90,10 @@ struct Inner<M> {
     ends: BTreeMap<CallId, End>,
     bodies: BTreeMap<CallId, Box<[u8]>>,
     woken: BTreeSet<QueueName>,
+    /// When something is due, if nobody was told yet.
+    due: Option<Timestamp>,
+    /// When something is due, as it was told last.
+    due_told: Option<Timestamp>,
     wakers: Vec<Waker>,
 }
 
@@ -119,8 +124,9 @@ impl<M: Machine> Kept<M> {
     /// A machine whose clock stands at `now`.
     pub fn new(machine: M, now: Now) -> Self {
         let (ends, bodies) = (BTreeMap::new(), BTreeMap::new());
-        let (woken, wakers) = (BTreeSet::new(), Vec::new());
-        Self { inner: Mutex::new(Inner { machine, now, ends, bodies, woken, wakers }) }
+        let (woken, wakers, due, due_told) = (BTreeSet::new(), Vec::new(), None, None);
+        let inner = Inner { machine, now, ends, bodies, woken, due, due_told, wakers };
+        Self { inner: Mutex::new(inner) }
     }
 
     /// Sets the clock.
@@ -135,11 +141,15 @@ impl<M: Machine> Kept<M> {
     /// Gives a command, then tells whoever waits for queues that were woken.
     fn tell<T>(&self, command: impl FnOnce(&mut M, Now) -> T) -> Answer<T> {
         let mut inner = self.lock();
-        let Inner { machine, now, ends, bodies: _, woken, wakers } = &mut *inner;
+        let Inner { machine, now, ends, bodies: _, woken, due, due_told, wakers } = &mut *inner;
         let answer = command(machine, *now);
         ends.extend(machine.take_ended());
         woken.extend(machine.take_woken());
-        if !woken.is_empty() {
+        let next = machine.next_due(*now);
+        if next.is_some_and(|next| due_told.is_none_or(|told| next < told)) {
+            (*due, *due_told) = (next, next);
+        }
+        if !woken.is_empty() || due.is_some() {
             wakers.drain(..).for_each(Waker::wake);
         }
         Ok(answer)
@@ -248,6 +258,7 @@ impl<M: Machine> Lanes for Kept<M> {
     }
 
     async fn advance(&self) -> Answer<()> {
+        self.lock().due_told = None;
         self.tell(|machine, now| machine.advance(now))
     }
 
@@ -255,14 +266,15 @@ impl<M: Machine> Lanes for Kept<M> {
         self.tell(|machine, now| machine.next_due(now))
     }
 
-    async fn woken(&self) -> Answer<Vec<QueueName>> {
+    async fn woken(&self) -> Answer<Woken> {
         poll_fn(|context| {
             let mut inner = self.lock();
-            if inner.woken.is_empty() {
+            if inner.woken.is_empty() && inner.due.is_none() {
                 inner.wakers.push(context.waker().clone());
                 return Poll::Pending;
             }
-            Poll::Ready(Ok(std::mem::take(&mut inner.woken).into_iter().collect()))
+            let queues = std::mem::take(&mut inner.woken).into_iter().collect();
+            Poll::Ready(Ok(Woken { queues, due: inner.due.take() }))
         })
         .await
     }

@@ -80,6 +80,8 @@ pub struct Started {
     pub lane: LaneName,
     /// How often it was tried before.
     pub attempts: Attempts,
+    /// When it started: its tolls were paid for this instant.
+    pub at: Timestamp,
     /// When the lease ends unless it is renewed.
     pub expires: Timestamp,
 }

@@ -27,9 +27,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Poll, Waker};
 use std::thread::JoinHandle;
 use tokio::sync::{Semaphore, oneshot};
-use tollgate_core::contract::{Answer, StoreError};
+use tollgate_core::contract::{Answer, StoreError, Woken};
 use tollgate_core::lanes::{Act, CallId, Lease, Settle, Settlement};
-use tollgate_core::{Now, QueueName};
+use tollgate_core::{Now, QueueName, Timestamp};
 
 /// Where the time comes from: the machine's clocks, or a test's.
 pub type TimeSource = Arc<dyn Fn() -> Now + Send + Sync>;
@@ -48,7 +48,7 @@ pub struct Embedded {
 
 struct Shared {
     inbox: Arc<Inbox>,
-    woken: Arc<Woken>,
+    woken: Arc<Wakes>,
     reader: Reader,
     now: TimeSource,
     room: Arc<Semaphore>,
@@ -132,27 +132,30 @@ impl Drop for Shared {
     }
 }
 
-/// Queues that may have something to start, and who waits to hear of them.
+/// What whoever drives the store is to be told, and who waits to hear of it.
 #[derive(Default)]
-struct Woken {
+struct Wakes {
     waiting: Mutex<Waiters>,
 }
 
 #[derive(Default)]
 struct Waiters {
     queues: BTreeSet<QueueName>,
+    due: Option<Timestamp>,
     wakers: Vec<Waker>,
     /// Nobody will be woken any more.
     has_ended: bool,
 }
 
-impl Woken {
-    fn add(&self, queues: Vec<QueueName>) {
-        if queues.is_empty() {
+impl Wakes {
+    fn add(&self, queues: Vec<QueueName>, due: Option<Timestamp>) {
+        if queues.is_empty() && due.is_none() {
             return;
         }
         let mut waiting = self.lock();
         waiting.queues.extend(queues);
+        // The newest is the soonest, or all before it have passed.
+        waiting.due = due.or(waiting.due);
         waiting.wakers.drain(..).for_each(Waker::wake);
     }
 
@@ -162,12 +165,12 @@ impl Woken {
         waiting.wakers.drain(..).for_each(Waker::wake);
     }
 
-    async fn take(&self) -> Answer<Vec<QueueName>> {
+    async fn take(&self) -> Answer<Woken> {
         poll_fn(|context| {
             let mut waiting = self.lock();
-            if !waiting.queues.is_empty() {
-                let queues = std::mem::take(&mut waiting.queues);
-                return Poll::Ready(Ok(queues.into_iter().collect()));
+            if !waiting.queues.is_empty() || waiting.due.is_some() {
+                let queues = std::mem::take(&mut waiting.queues).into_iter().collect();
+                return Poll::Ready(Ok(Woken { queues, due: waiting.due.take() }));
             }
             if waiting.has_ended {
                 return Poll::Ready(Err(closed()));

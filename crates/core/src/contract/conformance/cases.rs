@@ -129,6 +129,7 @@ macro_rules! lanes_conformance {
             driving:
                 what_is_blocked_is_due_when_it_opens,
                 what_is_delayed_rests_or_is_leased_is_due_in_time,
+                it_is_told_when_something_is_due_sooner_and_again_after_an_advance,
                 a_new_call_wakes_its_queue,
                 a_slot_that_is_let_go_wakes_who_waits_for_it,
                 a_queue_that_stops_asking_lets_the_others_go;

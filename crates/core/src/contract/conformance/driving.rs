@@ -1,18 +1,23 @@
 //! What whoever drives a store is told: when something is due, and whom to ask for again.
 
 use super::*;
+use crate::contract::Woken;
 use std::future::Future;
 use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 
 impl<S: Stage> World<S> {
-    /// The queues that were woken, or none if it would have to wait.
-    fn woken(&self) -> Vec<QueueName> {
+    /// What there is to do, or nothing if it would have to wait.
+    fn wakes(&self) -> Woken {
         let mut context = Context::from_waker(Waker::noop());
         match pin!(self.store().woken()).poll(&mut context) {
             Poll::Ready(woken) => woken.unwrap(),
-            Poll::Pending => vec![],
+            Poll::Pending => Woken::default(),
         }
+    }
+
+    fn woken(&self) -> Vec<QueueName> {
+        self.wakes().queues
     }
 
     async fn next_due(&self) -> Option<Timestamp> {
@@ -52,6 +57,22 @@ pub async fn what_is_delayed_rests_or_is_leased_is_due_in_time(stage: impl Stage
     world.settle(id, Settlement::Retry(Some(Span::from_secs(7)))).await;
     assert_eq!(world.drive("strict").await, wall.plus(Span::from_secs(7)));
     assert_eq!(world.drive("strict").await, wall.plus(Span::from_secs(37)), "its lease ended");
+}
+
+pub async fn it_is_told_when_something_is_due_sooner_and_again_after_an_advance(stage: impl Stage) {
+    let mut world = World::new(stage).await;
+    world.wakes();
+    let [sooner, later] = [5, 8].map(|seconds| world.after(seconds));
+    let due_at = |at| NewCall { not_before: Some(at), ..call("strict", "a") };
+    world.enqueue(due_at(later)).await;
+    assert_eq!(world.wakes().due, Some(later));
+    world.enqueue(due_at(sooner)).await;
+    assert_eq!(world.wakes().due, Some(sooner));
+    world.enqueue(due_at(world.after(6))).await;
+    assert_eq!(world.wakes().due, None, "nothing is due any sooner");
+    world.wait(5);
+    world.store().advance().await.unwrap();
+    assert_eq!(world.wakes().due, Some(world.after(1)));
 }
 
 pub async fn a_new_call_wakes_its_queue(stage: impl Stage) {

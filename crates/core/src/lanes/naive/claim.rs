@@ -112,7 +112,7 @@ impl Naive {
         }
         self.refresh_heads();
         let lease = Lease { call: call.id, token };
-        Started { lease, lane: call.new.lane.clone(), attempts: call.attempts, expires }
+        Started { lease, lane: call.new.lane.clone(), attempts: call.attempts, at: now.at, expires }
     }
 
     /// The lane was served: what starts later at these meters is measured from there.

@@ -147,6 +147,6 @@ impl Scheduler {
         self.start_at(head.call, lease.token, now, expires);
         self.effects.push(Effect::Started { lease, now, expires });
         self.rehead();
-        Started { lease, lane: self.lanes[lane].name.clone(), attempts, expires }
+        Started { lease, lane: self.lanes[lane].name.clone(), attempts, at: now.at, expires }
     }
 }

@@ -4,6 +4,7 @@ use super::Embedded;
 use super::inbox::Kind;
 use tollgate_core::contract::{
     Answer, Ask, AskError, Cost, Lanes, MeterName, MeterState, Meters, Paid, Receipt, ReceiptError,
+    Woken,
 };
 use tollgate_core::lanes::{
     Act, ActError, Acted, CallId, Claim, Claimed, End, Explanation, Lease, QueueError, QueueSpec,
@@ -150,14 +151,18 @@ impl Lanes for Embedded {
     }
 
     async fn advance(&self) -> Answer<()> {
-        self.tell(Kind::Change, |state, now| state.scheduler.advance(now)).await
+        self.tell(Kind::Change, |state, now| {
+            state.due_told = None;
+            state.scheduler.advance(now);
+        })
+        .await
     }
 
     async fn next_due(&self) -> Answer<Option<Timestamp>> {
         self.tell(Kind::Look, |state, now| state.scheduler.next_due(now)).await
     }
 
-    async fn woken(&self) -> Answer<Vec<QueueName>> {
+    async fn woken(&self) -> Answer<Woken> {
         self.shared.woken.take().await
     }
 

@@ -6,7 +6,7 @@ use super::replay::Replay;
 use super::segments::Segments;
 use super::upkeep::Upkeep;
 use super::writer::{State, Writer};
-use super::{COMMANDS_MAX, Embedded, Shared, TimeSource, Woken};
+use super::{COMMANDS_MAX, Embedded, Shared, TimeSource, Wakes};
 use crate::embedded::codec::CodecError;
 use crate::embedded::committer::Committer;
 use crate::embedded::disk::{Disk, FolderError, RealDisk};
@@ -104,7 +104,7 @@ impl Embedded {
         let now = going_on(now, &scheduler);
         let committer = Committer::start(log)?;
         let (reader, inbox, woken) = (committer.reader(), Arc::default(), Arc::default());
-        let (writers_inbox, writers_woken): (Arc<Inbox>, Arc<Woken>) =
+        let (writers_inbox, writers_woken): (Arc<Inbox>, Arc<Wakes>) =
             (Arc::clone(&inbox), Arc::clone(&woken));
         let upkeep = Upkeep {
             disk,

@@ -8,12 +8,13 @@ use super::bodies::RecentBodies;
 use super::inbox::{Cargo, Command, Inbox, Kind, News, Waiting};
 use super::records;
 use super::upkeep::{OldBody, Upkeep, UpkeepNews};
-use super::{TimeSource, Woken};
+use super::{TimeSource, Wakes};
 use crate::embedded::committer::{Committer, Refused};
 use crate::embedded::log::{Batch, LogError, Position, SegmentNumber};
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use tollgate_core::Timestamp;
 use tollgate_core::contract::StoreError;
 use tollgate_core::lanes::{CallId, Effect, End, Scheduler};
 
@@ -29,6 +30,8 @@ const ENDS_MAX: usize = 100_000;
 /// All that commands see and change.
 pub(super) struct State {
     pub(super) scheduler: Scheduler,
+    /// When something is due next, as it was told last.
+    pub(super) due_told: Option<Timestamp>,
     bodies: RecentBodies,
     ends: HashMap<CallId, End>,
     /// In the order in which they ended.
@@ -50,6 +53,7 @@ impl State {
     pub(super) fn new(scheduler: Scheduler) -> Self {
         Self {
             scheduler,
+            due_told: None,
             bodies: RecentBodies::default(),
             ends: HashMap::new(),
             ended: VecDeque::new(),
@@ -85,7 +89,7 @@ pub(super) struct Writer {
     pub(super) inbox: Arc<Inbox>,
     pub(super) committer: Committer,
     pub(super) now: TimeSource,
-    pub(super) woken: Arc<Woken>,
+    pub(super) woken: Arc<Wakes>,
     upkeep: Upkeep,
     batch: Batch,
     cargo: Cargo,
@@ -105,7 +109,7 @@ impl Writer {
         state: State,
         committer: Committer,
         now: TimeSource,
-        woken: Arc<Woken>,
+        woken: Arc<Wakes>,
         upkeep: Upkeep,
     ) -> Self {
         let inbox = upkeep.inbox.clone();
@@ -133,7 +137,7 @@ impl Writer {
         // What came due while nothing ran, and who has something to start.
         self.state.scheduler.advance((self.now)());
         self.record();
-        self.woken.add(self.state.scheduler.take_woken());
+        self.wake();
         self.submit();
         loop {
             let is_waiting = !self.held.is_empty() && self.submitted == 0;
@@ -144,7 +148,7 @@ impl Writer {
             let is_quiet = commands.is_empty() && news.is_empty();
             news.into_iter().for_each(|news| self.heed(news));
             commands.into_iter().for_each(|command| self.perform(command));
-            self.woken.add(self.state.scheduler.take_woken());
+            self.wake();
             if !is_closed {
                 self.try_again();
             }
@@ -156,6 +160,16 @@ impl Writer {
                 return;
             }
         }
+    }
+
+    /// Tells whoever drives the store which queues may have something to start, and when something
+    /// is due if that is sooner than was told.
+    fn wake(&mut self) {
+        let State { scheduler, due_told, .. } = &mut self.state;
+        let next = scheduler.next_due((self.now)());
+        let due = next.filter(|next| due_told.is_none_or(|told| *next < told));
+        *due_told = due.or(*due_told);
+        self.woken.add(scheduler.take_woken(), due);
     }
 
     /// Whether everything is written that can be.
@@ -377,7 +391,7 @@ impl Writer {
 }
 
 /// Leaves nobody waiting, also if the writer panics.
-struct Ends(Arc<Inbox>, Arc<Woken>);
+struct Ends(Arc<Inbox>, Arc<Wakes>);
 
 impl Drop for Ends {
     fn drop(&mut self) {
