@@ -74,6 +74,12 @@ pub trait Meters: Send + Sync {
         asks: Vec<Ask>,
     ) -> impl Future<Output = Answer<Vec<Result<Paid, AskError>>>> + Send;
 
+    /// Says of each ask what [`Self::consume`] would, and pays nothing: how the tightest meter stands.
+    fn peek(
+        &self,
+        asks: Vec<Ask>,
+    ) -> impl Future<Output = Answer<Vec<Result<Standing, AskError>>>> + Send;
+
     /// Settles receipts at their true cost, each once.
     fn settle(
         &self,

@@ -177,10 +177,10 @@ fn opens(lines: &[Line<'_>], now: Now) -> Opening {
     })
 }
 
-/// How the tightest of the lines stands.
-pub fn tightest(lines: &[Line<'_>], now: Now) -> Standing {
-    let each = lines.iter().map(|line| line.standing(now));
-    each.min_by_key(|standing| standing.remaining).unwrap_or(Standing::NOTHING)
+/// Which of the lines is the tightest, and how it stands.
+pub fn tightest(lines: &[Line<'_>], now: Now) -> (usize, Standing) {
+    let each = lines.iter().map(|line| line.standing(now)).enumerate();
+    each.min_by_key(|(_, standing)| standing.remaining).unwrap_or((0, Standing::NOTHING))
 }
 
 fn is_shut(blocker: Blocker) -> bool {

@@ -35,7 +35,9 @@ pub struct Paid {
     pub receipt: Receipt,
     /// When the call may start: now, or later if it was reserved.
     pub starts: Timestamp,
-    /// How its tightest meter stands.
+    /// Which line of the receipt is of its tightest meter.
+    pub tightest: usize,
+    /// How that meter stands.
     pub standing: Standing,
 }
 

@@ -11,6 +11,7 @@ use crate::lanes::{
     QueueSpec, Record, Scheduler, Scope, Started,
 };
 use crate::limit::Definition;
+use crate::meter::Standing;
 use crate::name::{Key, LaneName, LimitName, Partition, QueueName};
 use crate::time::{Now, Span, Timestamp};
 use std::collections::{BTreeMap, BTreeSet};
@@ -59,6 +60,7 @@ machine! {
     define_limit(name: &LimitName, definition: Option<Definition>, now: Now);
     define_queue(name: &QueueName, spec: QueueSpec, now: Now) -> Result<(), QueueError>;
     consume(ask: &Ask, now: Now) -> Result<Paid, AskError>;
+    peek(ask: &Ask, now: Now) -> Result<Standing, AskError>;
     settle_receipt(receipt: &Receipt, cost: &Cost, now: Now) -> Result<(), ReceiptError>;
     renew_receipt(receipt: &Receipt, life: Span, now: Now) -> Result<Receipt, ReceiptError>;
     inspect(meter: &MeterName, now: Now) -> Option<MeterState>;
@@ -171,6 +173,10 @@ impl<M: Machine> Meters for Kept<M> {
 
     async fn consume(&self, asks: Vec<Ask>) -> Answer<Vec<Result<Paid, AskError>>> {
         self.tell(|machine, now| asks.iter().map(|ask| machine.consume(ask, now)).collect())
+    }
+
+    async fn peek(&self, asks: Vec<Ask>) -> Answer<Vec<Result<Standing, AskError>>> {
+        self.tell(|machine, now| asks.iter().map(|ask| machine.peek(ask, now)).collect())
     }
 
     async fn settle(

@@ -16,6 +16,19 @@ pub async fn an_ask_pays_all_its_tolls_or_none(stage: impl Stage) {
     assert_eq!(world.inspect("l").await.standing.remaining, 3);
 }
 
+pub async fn to_peek_is_to_be_told_what_an_ask_would_and_to_pay_nothing(stage: impl Stage) {
+    let mut world = World::new(stage).await;
+    world.limit("l", Limit::per(2, Span::from_secs(2))).await;
+    for _ in 0..2 {
+        let peeked = world.store().peek(vec![asking([("l", 1)])]).await.unwrap();
+        assert_eq!(peeked[0].as_ref().unwrap().remaining, 2);
+    }
+    let _ = world.consume(asking([("l", 2)])).await.unwrap();
+    let refused = world.consume(asking([("l", 1)])).await.unwrap_err();
+    let peeked = world.store().peek(vec![asking([("l", 1)])]).await.unwrap();
+    assert_eq!(peeked, [Err(refused)]);
+}
+
 pub async fn asks_and_calls_pay_at_the_same_meter(stage: impl Stage) {
     let mut world = World::new(stage).await;
     world.limit("l", Limit::per_hour(2)).await;

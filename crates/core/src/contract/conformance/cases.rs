@@ -102,6 +102,7 @@ macro_rules! lanes_conformance {
                 a_queue_that_could_start_nothing_is_refused;
             asks:
                 an_ask_pays_all_its_tolls_or_none,
+                to_peek_is_to_be_told_what_an_ask_would_and_to_pay_nothing,
                 asks_and_calls_pay_at_the_same_meter,
                 a_refused_ask_is_told_exactly_when_to_come_back,
                 what_can_never_be_paid_is_refused_for_good,

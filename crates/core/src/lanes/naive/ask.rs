@@ -8,7 +8,7 @@ use crate::contract::{
 };
 use crate::gate;
 use crate::limit::Definition;
-use crate::meter::{Holding, Meter, Payment};
+use crate::meter::{Holding, Meter, Payment, Standing};
 use crate::name::LimitName;
 use crate::rule::slots::HoldId;
 use crate::time::{Now, Span};
@@ -57,8 +57,18 @@ impl Naive {
             let (limit, partition) = line.meter.clone();
             paid.push(PaidLine { limit, partition, payment });
         }
-        let standing = gate::tightest(&self.tried(&owed, ask.priority, now), now);
-        Ok(Paid { receipt: Receipt { id, expires, lines: paid }, starts, standing })
+        let (tightest, standing) = gate::tightest(&self.tried(&owed, ask.priority, now), now);
+        Ok(Paid { receipt: Receipt { id, expires, lines: paid }, starts, tightest, standing })
+    }
+
+    /// Says what would come of an ask: it is paid, and everything put back as it was.
+    pub fn peek(&mut self, ask: &Ask, now: Now) -> Result<Standing, AskError> {
+        self.advance(now);
+        let (meters, token) = (self.meters.clone(), self.last_token);
+        let standing = gate::tightest(&self.tried(&lines(&ask.tolls), ask.priority, now), now).1;
+        let answer = self.consume(ask, now).map(|_| standing);
+        (self.meters, self.last_token) = (meters, token);
+        answer
     }
 
     /// Settles a receipt, once.

@@ -9,7 +9,7 @@ use crate::contract::{
 };
 use crate::gate::{self, LINES_MAX};
 use crate::lanes::effect::Effect;
-use crate::meter::{Blocker, Holding, Meter};
+use crate::meter::{Blocker, Holding, Meter, Standing};
 use crate::rule::slots::HoldId;
 use crate::time::{Now, Span, Timestamp};
 use crate::toll::Toll;
@@ -24,6 +24,25 @@ impl Scheduler {
     /// worker asking for it.
     pub fn consume(&mut self, ask: &Ask, now: Now) -> Result<Paid, AskError> {
         self.advance(now);
+        let (owed, starts) = self.decided(ask, now)?;
+        let id = self.tokens + 1;
+        let expires = starts.plus(ask.life.min(RECEIPT_LIFE_MAX));
+        self.effects.push(Effect::Paid { id, owed: owed.clone().into(), now, starts, expires });
+        let lines = self.paid(id, &owed, now, (starts, expires));
+        let newcomer = self.lines_of_newcomer(&owed, ask.priority, now);
+        let (tightest, standing) = gate::tightest(&newcomer, now);
+        Ok(Paid { receipt: Receipt { id, expires, lines }, starts, tightest, standing })
+    }
+
+    /// Says what [`Self::consume`] would, and pays nothing.
+    pub fn peek(&mut self, ask: &Ask, now: Now) -> Result<Standing, AskError> {
+        self.advance(now);
+        let (owed, _) = self.decided(ask, now)?;
+        Ok(gate::tightest(&self.lines_of_newcomer(&owed, ask.priority, now), now).1)
+    }
+
+    /// What an ask owes, and when it starts if it may.
+    fn decided(&self, ask: &Ask, now: Now) -> Result<(Vec<Owed>, Timestamp), AskError> {
         if ask.tolls.is_empty() {
             return Err(AskError::NoToll);
         }
@@ -38,12 +57,7 @@ impl Scheduler {
         let starts = gate::reserve(&lines, ahead, latest, now)
             .map_err(|(at, blocker)| refusal(&owed[at].0, &lines[at], blocker, now))?;
         drop(lines);
-        let id = self.tokens + 1;
-        let expires = starts.plus(ask.life.min(RECEIPT_LIFE_MAX));
-        self.effects.push(Effect::Paid { id, owed: owed.clone().into(), now, starts, expires });
-        let lines = self.paid(id, &owed, now, (starts, expires));
-        let standing = gate::tightest(&self.lines_of_newcomer(&owed, ask.priority, now), now);
-        Ok(Paid { receipt: Receipt { id, expires, lines }, starts, standing })
+        Ok((owed, starts))
     }
 
     /// Settles a receipt at its true cost, once.

@@ -10,7 +10,9 @@ use tollgate_core::lanes::{
     Act, ActError, Acted, CallId, Claim, Claimed, End, Explanation, Lease, QueueError, QueueSpec,
     Record, Scope,
 };
-use tollgate_core::{Definition, Key, LaneName, LimitName, Now, QueueName, Span, Timestamp};
+use tollgate_core::{
+    Definition, Key, LaneName, LimitName, Now, QueueName, Span, Standing, Timestamp,
+};
 
 /// Bodies and records of acts that are done together.
 const ACTS_BYTES: usize = 8 << 20;
@@ -32,6 +34,13 @@ impl Meters for Embedded {
     async fn consume(&self, asks: Vec<Ask>) -> Answer<Vec<Result<Paid, AskError>>> {
         self.tell(Kind::Change, move |state, now| {
             asks.iter().map(|ask| state.scheduler.consume(ask, now)).collect()
+        })
+        .await
+    }
+
+    async fn peek(&self, asks: Vec<Ask>) -> Answer<Vec<Result<Standing, AskError>>> {
+        self.tell(Kind::Change, move |state, now| {
+            asks.iter().map(|ask| state.scheduler.peek(ask, now)).collect()
         })
         .await
     }

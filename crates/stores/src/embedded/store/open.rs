@@ -15,8 +15,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::thread;
 use tokio::sync::Semaphore;
-use tollgate_core::Now;
-use tollgate_core::lanes::Scheduler;
+use tollgate_core::{Now, Span};
 
 /// Why a store could not be opened. Nothing was changed.
 #[derive(Debug, thiserror::Error)]
@@ -71,6 +70,8 @@ pub struct Opened {
     pub store: Embedded,
     /// What was read.
     pub report: Report,
+    /// How far its limit time is ahead of the clock that it was given: that had been set back.
+    pub ahead: Span,
 }
 
 impl Embedded {
@@ -101,7 +102,8 @@ impl Embedded {
         checkpoint::remove_others(&*disk, checkpoint).map_err(failed)?;
         // What ended before is nobody's news.
         let _ = scheduler.take_freed();
-        let now = going_on(now, &scheduler);
+        let ahead = scheduler.latest().since(now().at);
+        let now = going_on(now, ahead);
         let committer = Committer::start(log)?;
         let (reader, inbox, woken) = (committer.reader(), Arc::default(), Arc::default());
         let (writers_inbox, writers_woken): (Arc<Inbox>, Arc<Wakes>) =
@@ -128,19 +130,18 @@ impl Embedded {
         let thread = thread.map_err(|error| LogError::failed("starting its writer", error))?;
         let room = Arc::new(Semaphore::new(COMMANDS_MAX));
         let shared = Shared { inbox, woken, reader, now, room, thread: Some(thread) };
-        Ok(Opened { store: Embedded { shared: Arc::new(shared) }, report })
+        Ok(Opened { store: Embedded { shared: Arc::new(shared) }, report, ahead })
     }
 }
 
 /// Limit time never goes back: if the clock was set back while nothing ran, it goes on from the last
 /// instant that was written.
-fn going_on(now: TimeSource, scheduler: &Scheduler) -> TimeSource {
-    let behind = scheduler.latest().since(now().at);
-    if behind.is_zero() {
+fn going_on(now: TimeSource, ahead: Span) -> TimeSource {
+    if ahead.is_zero() {
         return now;
     }
     Arc::new(move || {
         let Now { at, wall } = now();
-        Now { at: at.plus(behind), wall }
+        Now { at: at.plus(ahead), wall }
     })
 }
