@@ -4,6 +4,7 @@
 //! async or uses a float: the caller loads, saves, sleeps and sends.
 
 pub mod contract;
+pub mod cron;
 pub mod gate;
 pub mod lanes;
 pub mod limit;
@@ -14,6 +15,7 @@ pub mod time;
 pub mod toll;
 pub mod turn;
 
+pub use cron::{Cron, CronError};
 pub use limit::{Align, Definition, Limit, LimitError, RuleSpec};
 pub use meter::{Blocker, Cause, Meter, Payment, Standing};
 pub use name::{Key, LaneName, LimitName, NameError, Partition, QueueName};

@@ -16,14 +16,17 @@ pub const RULES_MAX: usize = 4;
 /// # Ok::<(), tollgate_core::LimitError>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Limit {
     rules: Vec<RuleSpec>,
     /// A setting that was given to a rule that has none such.
+    #[cfg_attr(feature = "serde", serde(skip))]
     misplaced: Option<LimitError>,
 }
 
 /// One rule as written.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub enum RuleSpec {
     /// Continuous refill of `limit` per `per`; starts full, with `burst` units.
@@ -66,6 +69,7 @@ pub enum RuleSpec {
 
 /// Where fixed windows start.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum Align {
     /// At the first call after the last window.
     #[default]

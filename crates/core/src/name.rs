@@ -7,42 +7,50 @@ use std::ops::Deref;
 
 /// Longest name in bytes: room for a URL or a composite key, small enough to keep by the million.
 pub const NAME_BYTES_MAX: usize = 512;
+/// Longest key in bytes: a name, and what it is the name of.
+pub const KEY_BYTES_MAX: usize = 1024;
 
 /// Why a text is not a name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum NameError {
     /// It has no bytes.
-    #[error("a {kind} needs a name of 1 to {NAME_BYTES_MAX} bytes, and this one is empty")]
+    #[error("a {kind} needs at least 1 byte, and this one is empty")]
     Empty {
         /// What was to be named.
         kind: &'static str,
     },
     /// It has too many bytes.
     #[error(
-        "a {kind} may have up to {NAME_BYTES_MAX} bytes, and this one has {bytes}: shorten it, or use a hash of it"
+        "a {kind} may have up to {most} bytes, and this one has {bytes}: shorten it, or use a hash of it"
     )]
     TooLong {
         /// What was to be named.
         kind: &'static str,
         /// How many bytes were given.
         bytes: usize,
+        /// How many there may be.
+        most: usize,
     },
 }
 
 /// Whether `text` may name a `kind` of thing.
 pub fn check_name(kind: &'static str, text: &str) -> Result<(), NameError> {
+    check_up_to(NAME_BYTES_MAX, kind, text)
+}
+
+fn check_up_to(most: usize, kind: &'static str, text: &str) -> Result<(), NameError> {
     match text.len() {
         0 => Err(NameError::Empty { kind }),
-        1..=NAME_BYTES_MAX => Ok(()),
-        bytes => Err(NameError::TooLong { kind, bytes }),
+        bytes if bytes > most => Err(NameError::TooLong { kind, bytes, most }),
+        _ => Ok(()),
     }
 }
 
 macro_rules! name {
-    ($(#[$doc:meta])* $name:ident, $kind:literal) => {
+    ($(#[$doc:meta])* $name:ident, $kind:literal, $most:ident) => {
         $(#[$doc])*
-        // Invariant: 1 to NAME_BYTES_MAX bytes. Up to 23 need no memory of their own, longer ones
+        // Invariant: 1 to so many bytes. Up to 23 need no memory of their own, longer ones
         // are shared by their copies.
         #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub struct $name(SmolStr);
@@ -50,7 +58,7 @@ macro_rules! name {
         impl $name {
             /// Checks the length.
             pub fn new(text: &str) -> Result<Self, NameError> {
-                check_name($kind, text)?;
+                check_up_to($most, $kind, text)?;
                 Ok(Self(text.into()))
             }
 
@@ -84,27 +92,32 @@ macro_rules! name {
 name!(
     /// The name of a limit.
     LimitName,
-    "limit name"
+    "limit name",
+    NAME_BYTES_MAX
 );
 name!(
     /// The part of the world that one meter counts: a tenant, an address, a key.
     Partition,
-    "partition"
+    "partition",
+    NAME_BYTES_MAX
 );
 name!(
     /// The name of a queue.
     QueueName,
-    "queue name"
+    "queue name",
+    NAME_BYTES_MAX
 );
 name!(
     /// The key of a lane inside a queue: calls of one lane keep their order.
     LaneName,
-    "lane name"
+    "lane name",
+    NAME_BYTES_MAX
 );
 name!(
     /// A caller's own key: of a record, of a join, of what is not to be done twice.
     Key,
-    "key"
+    "key",
+    KEY_BYTES_MAX
 );
 
 #[cfg(test)]
