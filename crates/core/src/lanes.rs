@@ -16,8 +16,8 @@ mod properties;
 pub mod queue;
 mod scheduler;
 
-pub use act::{Act, ActError, Acted, Count, Record, Revision, Settle, Settlement, Write};
-pub use call::{Attempts, CallId, Claimed, End, Lease, NewCall, Started};
+pub use act::{Act, ActError, Acted, Count, Record, Revision, Revive, Settle, Settlement, Write};
+pub use call::{Attempts, CallId, Claimed, Death, DeathCause, End, Lease, NewCall, Started};
 pub use claim::{Claim, Scope};
 pub use effect::Effect;
 pub use explain::{Explanation, Reason};

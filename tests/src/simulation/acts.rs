@@ -1,8 +1,10 @@
 //! Acts of several parts: records, joins, cancels and new calls, together or not at all.
 
 use super::run::{Checked, Run};
-use tollgate_core::lanes::{Act, ActError, CallId, Count, NewCall, Revision, Settle, Write};
-use tollgate_core::{Key, LimitName};
+use tollgate_core::lanes::{
+    Act, ActError, CallId, Count, NewCall, Revision, Revive, Settle, Write,
+};
+use tollgate_core::{Key, LimitName, Span};
 
 impl Run {
     pub(super) fn produce(&mut self) -> Checked {
@@ -17,6 +19,21 @@ impl Run {
     pub(super) fn take_back(&mut self) -> Checked {
         let cancel = vec![self.someone()];
         self.act(Act { cancel, ..Act::default() })?;
+        Ok(())
+    }
+
+    /// Dead calls are tried again, at once or one after the other.
+    pub(super) fn raise(&mut self) -> Checked {
+        let dead = self.oracle.dead();
+        let mut due = self.now.wall;
+        let mut revive = vec![];
+        for _ in 0..1 + self.random.index(3) {
+            let is_dead = !dead.is_empty() && !self.random.one_in(8);
+            let call = if is_dead { *self.random.pick(&dead) } else { self.someone() };
+            due = due.plus(Span::from_millis(self.random.between(0, 3_000)));
+            revive.push(Revive { call, not_before: self.random.one_in(3).then_some(due) });
+        }
+        self.act(Act { revive, ..Act::default() })?;
         Ok(())
     }
 
@@ -45,11 +62,12 @@ impl Run {
     /// Some workers have more than one call, and ask for all that is due at once.
     pub(super) fn together(&mut self, mut act: Act) -> Act {
         while self.random.one_in(3)
-            && let Some(Act { settle, cancel, write, enqueue, count_down }) =
+            && let Some(Act { settle, cancel, revive, write, enqueue, count_down }) =
                 self.workers.due_act(self.now.at)
         {
             act.settle.extend(settle);
             act.cancel.extend(cancel);
+            act.revive.extend(revive);
             act.write.extend(write);
             act.enqueue.extend(enqueue);
             act.count_down.extend(count_down);

@@ -131,6 +131,7 @@ impl Catalog {
             backoff: Backoff { first: Span::from_millis(300), most: Span::from_millis(2_000) },
             on_dead: if random.one_in(3) { OnDead::Hold } else { OnDead::Skip },
             depth_max: random.between(self.depths.0, self.depths.1),
+            dead_max: 100_000,
             dedupe: Span::from_millis(random.between(500, 10_000)),
             tolls: Vec::new(),
         }

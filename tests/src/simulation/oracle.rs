@@ -122,6 +122,12 @@ impl Oracle {
         held.map(|lane| (lane.queue.clone(), lane.name.clone())).collect()
     }
 
+    /// The calls that are dead.
+    pub(super) fn dead(&self) -> Vec<CallId> {
+        let dead = self.calls.iter().filter(|call| call.end == Some(End::Dead));
+        dead.map(|call| call.id).collect()
+    }
+
     /// The meters that an upstream had closed.
     pub(super) fn closed_meters(&self, now: Now) -> Vec<(LimitName, Option<Partition>)> {
         let closed = self.meters.iter().filter(|meter| meter.closed_until > now.at);

@@ -19,7 +19,7 @@ impl Run {
     }
 
     fn step(&mut self) -> Checked {
-        match self.random.index(48) {
+        match self.random.index(50) {
             0..=8 => self.produce()?,
             9..=18 => {
                 let asking = self.asking();
@@ -41,6 +41,7 @@ impl Run {
             41 | 42 => self.change_together()?,
             43 | 44 => self.explain_and_claim()?,
             45 | 46 => self.wait_out()?,
+            47 | 48 => self.raise()?,
             _ => self.advance()?,
         }
         // Several commands become durable together.

@@ -14,6 +14,7 @@
 pub mod acts;
 pub mod asks;
 mod cases;
+pub mod dead;
 pub mod door;
 pub mod driving;
 pub mod explained;
@@ -27,7 +28,7 @@ pub mod turns;
 use super::{Ask, AskError, Cost, Lanes, MeterState, Meters, Paid, Receipt, ReceiptError, Refusal};
 use crate::lanes::{
     Act, ActError, Acted, CallId, Claim, End, Explanation, Lease, NewCall, Order, QueueError,
-    QueueSpec, QueueToll, Reason, Record, Scope, Settle, Settlement, Started,
+    QueueSpec, QueueToll, Reason, Record, Revive, Scope, Settle, Settlement, Started,
 };
 use crate::limit::{Definition, Limit};
 use crate::meter::Cause;
@@ -167,6 +168,22 @@ impl<S: Stage> World<S> {
 
     async fn cancel(&mut self, id: CallId) -> bool {
         self.act(Act { cancel: vec![id], ..Act::default() }).await.unwrap().cancelled[0]
+    }
+
+    /// Starts the first call of a queue and gives it up.
+    async fn kill(&mut self, name: &str) -> CallId {
+        let started = self.claim(name, 1).await;
+        self.settle(started[0], Settlement::Dead).await;
+        started[0]
+    }
+
+    async fn revive(&mut self, id: CallId) -> bool {
+        self.revive_at(id, None).await
+    }
+
+    async fn revive_at(&mut self, call: CallId, not_before: Option<Timestamp>) -> bool {
+        let revive = vec![Revive { call, not_before }];
+        self.act(Act { revive, ..Act::default() }).await.unwrap().revived[0]
     }
 
     async fn renew(&mut self, leases: Vec<Lease>, lease: Span) -> Vec<bool> {

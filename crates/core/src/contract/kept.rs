@@ -219,10 +219,18 @@ impl<M: Machine> Lanes for Kept<M> {
 
     async fn act(&self, acts: Vec<Act>) -> Answer<Vec<Result<Acted, ActError>>> {
         let bodies: Vec<Bodies> = acts.iter().map(Bodies::of).collect();
+        let revives: Vec<Vec<CallId>> =
+            acts.iter().map(|act| act.revive.iter().map(|revive| revive.call).collect()).collect();
         let answers = self.tell(|machine, now| {
             acts.into_iter().map(|act| machine.act(act, now)).collect::<Vec<_>>()
         })?;
         let mut inner = self.lock();
+        for (revives, acted) in revives.into_iter().zip(&answers) {
+            let revived = acted.iter().flat_map(|acted| acted.revived.clone());
+            for (id, _) in revives.into_iter().zip(revived).filter(|(_, was_dead)| *was_dead) {
+                inner.ends.remove(&id);
+            }
+        }
         for (bodies, acted) in bodies.into_iter().zip(&answers) {
             let named = acted.as_ref().map(|acted| bodies.named(acted));
             for (id, body) in named.into_iter().flatten() {

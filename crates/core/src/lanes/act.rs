@@ -1,8 +1,8 @@
-//! An act: one atomic change. Settle, enqueue, cancel, write records, count down; all or nothing.
+//! An act: one atomic change. Settle, cancel, revive, write records, enqueue, count down; all or nothing.
 
 use super::call::{CallId, Lease, NewCall};
 use crate::name::{Key, LimitName, NameError, QueueName};
-use crate::time::Span;
+use crate::time::{Span, Timestamp};
 use crate::toll::TollError;
 
 /// Most changes in one act: an act is one write, held in memory whole.
@@ -13,19 +13,36 @@ pub const BODY_BYTES_MAX: usize = 16 << 20;
 /// Most bytes of bodies and records in one act.
 pub const ACT_BYTES_MAX: usize = 64 << 20;
 
-/// One atomic change: every part is done, or none is.
+/// One atomic change: every part is done in the order in which they stand here, or none is.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Act {
     /// Calls in flight that end, or go back to wait.
     pub settle: Vec<Settle>,
-    /// Calls that are to stop: those that wait end, those in flight are not tried again.
+    /// Calls that are to stop: those that wait or are dead end for good, those in flight are not tried
+    /// again.
     pub cancel: Vec<CallId>,
+    /// Dead calls that are to be tried again. They count for the depth of their queue.
+    pub revive: Vec<Revive>,
     /// Opaque records.
     pub write: Vec<Write>,
     /// New calls, in order.
     pub enqueue: Vec<NewCall>,
     /// Joins that come one closer.
     pub count_down: Vec<Count>,
+}
+
+/// A dead call that is to be tried again, as one that never started: at the end of its lane, with no
+/// attempt counted, paying what it always paid. It does not expire and is not superseded any more.
+///
+/// A lane that dead calls hold goes on, and the call has its old place there, unless it is to come
+/// later.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Revive {
+    /// Which.
+    pub call: CallId,
+    /// It joins its lane at this instant of the wall clock; `None`: at once. Many can be revived at a
+    /// chosen rate by instants that grow.
+    pub not_before: Option<Timestamp>,
 }
 
 /// What came of one start.
@@ -100,6 +117,8 @@ pub struct Acted {
     pub enqueued: Vec<CallId>,
     /// Of each call to be cancelled, whether it was there.
     pub cancelled: Vec<bool>,
+    /// Of each call to be revived, whether it was among the dead.
+    pub revived: Vec<bool>,
     /// The new revisions of the records.
     pub written: Vec<Revision>,
     /// What is left to count, with the call that was enqueued at zero.
@@ -219,7 +238,8 @@ impl Act {
 
     /// How many changes there are.
     pub fn changes(&self) -> usize {
-        let Self { settle, cancel, write, enqueue, count_down } = self;
-        settle.len() + cancel.len() + write.len() + enqueue.len() + count_down.len()
+        let Self { settle, cancel, revive, write, enqueue, count_down } = self;
+        let known = settle.len() + cancel.len() + revive.len();
+        known + write.len() + enqueue.len() + count_down.len()
     }
 }

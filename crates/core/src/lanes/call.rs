@@ -103,7 +103,8 @@ pub struct Claimed {
 pub enum End {
     /// It was done.
     Done,
-    /// It failed, crashed or was limited too often, or was given up: it is among the dead.
+    /// It failed, crashed or was limited too often, or was given up: it is among the dead, with its
+    /// body, until it is revived or cancelled.
     Dead,
     /// It was taken back.
     Cancelled,
@@ -111,4 +112,31 @@ pub enum End {
     Expired,
     /// A newer call took its place.
     Superseded,
+    /// It was among the dead, and its queue keeps no more of them: see
+    /// [`dead_max`](super::QueueSpec::dead_max).
+    Dropped,
+}
+
+/// Why a call is among the dead.
+// Not `non_exhaustive`: the stores write each of them down, and are to be told of a new one when they
+// are compiled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum DeathCause {
+    /// It failed too often.
+    Failed,
+    /// Its lease expired too often.
+    Crashed,
+    /// The upstream asked for a pause too often.
+    Limited,
+    /// A worker gave it up. Also said of a call that died before causes were written down.
+    GivenUp,
+}
+
+/// How a call came to be among the dead.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Death {
+    /// Why.
+    pub cause: DeathCause,
+    /// When, in limit time.
+    pub at: Timestamp,
 }

@@ -2,7 +2,7 @@
 //! same state, and nothing is decided again.
 
 use super::act::Revision;
-use super::call::{Attempts, CallId, End, Lease, NewCall};
+use super::call::{Attempts, CallId, DeathCause, End, Lease, NewCall};
 use super::claim::Scope;
 use super::kept::Kept;
 use super::queue::QueueSpec;
@@ -136,12 +136,30 @@ pub enum Effect {
     },
     /// A call in flight is not to be tried again.
     CancelAsked(CallId),
-    /// A call ended.
+    /// A call is not tried again; that it ended, dead, follows.
+    Died {
+        /// Which.
+        id: CallId,
+        /// How often it was tried.
+        attempts: Attempts,
+        /// Why.
+        cause: DeathCause,
+    },
+    /// A call ended. A dead one stays, with its body, until it is revived or ends otherwise.
     Ended {
         /// Which.
         id: CallId,
         /// How.
         end: End,
+    },
+    /// A dead call waits again, as one that never started; if it held its lane, that goes on.
+    Revived {
+        /// Which.
+        id: CallId,
+        /// Its place in its lane; `None` if it joins later.
+        arrival: Option<u64>,
+        /// When it joins, on the wall clock, if that is later.
+        not_before: Option<Timestamp>,
     },
     /// Tolls were paid without a lane.
     Paid {

@@ -1,6 +1,6 @@
 //! What lasts of a scheduler, as facts that need no history: a checkpoint is a list of them.
 
-use super::call::{Attempts, CallId, NewCall};
+use super::call::{Attempts, CallId, Death, NewCall};
 use crate::contract::MeterName;
 use crate::meter::Payment;
 use crate::name::{Key, LaneName, QueueName};
@@ -46,7 +46,7 @@ pub enum Kept {
         /// How many times as much it is served as others.
         weight: u32,
     },
-    /// A call that has not ended. Its queue and its limits come before it.
+    /// A call that has not ended, or is dead. Its queue and its limits come before it.
     Call {
         /// Its name.
         id: CallId,
@@ -62,6 +62,8 @@ pub enum Kept {
         is_cancelled: bool,
         /// Its start that is not settled.
         flight: Option<KeptFlight>,
+        /// It is dead.
+        death: Option<Death>,
     },
     /// A dedupe key that is remembered.
     Dedupe {

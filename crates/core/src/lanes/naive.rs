@@ -8,6 +8,7 @@ mod advance;
 mod ask;
 mod check;
 mod claim;
+mod dead;
 mod enqueue;
 mod explain;
 mod heads;
@@ -15,7 +16,7 @@ mod perform;
 mod ways;
 
 use super::act::{Act, ActError, Acted, Record};
-use super::call::{Attempts, CallId, End, Lease, NewCall};
+use super::call::{Attempts, CallId, Death, End, Lease, NewCall};
 use super::claim::Scope;
 use super::queue::{LANE_WEIGHT_MAX, LEASE_MAX, QueueError, QueueSpec};
 use crate::limit::Definition;
@@ -102,6 +103,7 @@ struct Call {
 enum State {
     Waiting,
     InFlight(Flight),
+    Dead(Death),
     Ended(End),
 }
 
@@ -170,6 +172,7 @@ impl Naive {
                 self.queues.insert(name.clone(), queue);
             }
         }
+        self.drop_dead(name);
         self.refresh_heads();
         Ok(())
     }
@@ -258,6 +261,7 @@ impl Naive {
     pub fn end(&self, id: CallId) -> Option<End> {
         match self.calls.get(&id)?.state {
             State::Ended(end) => Some(end),
+            State::Dead(_) => Some(End::Dead),
             State::Waiting | State::InFlight(_) => None,
         }
     }
@@ -356,7 +360,7 @@ impl Call {
     fn flight(&self) -> Option<&Flight> {
         match &self.state {
             State::InFlight(flight) => Some(flight),
-            State::Waiting | State::Ended(_) => None,
+            State::Waiting | State::Dead(_) | State::Ended(_) => None,
         }
     }
 

@@ -14,6 +14,10 @@ pub const LANE_WEIGHT_MAX: u32 = 100;
 /// Longest lease: a dead worker's calls return within a day.
 pub const LEASE_MAX: Span = Span::from_days(1);
 
+/// How many dead calls a queue keeps unless it says otherwise: a bad day's, at some 100 bytes each and
+/// their bodies on disk.
+pub const DEAD_MAX_DEFAULT: u64 = 100_000;
+
 /// How a queue's lanes behave.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct QueueSpec {
@@ -33,6 +37,8 @@ pub struct QueueSpec {
     pub on_dead: OnDead,
     /// Most calls of the queue that have not ended.
     pub depth_max: u64,
+    /// Most calls that are kept among the dead: beyond it, the one that died first is dropped for good.
+    pub dead_max: u64,
     /// How long a dedupe key is remembered.
     pub dedupe: Span,
     /// What its calls owe besides their own tolls, from when they are enqueued.
@@ -90,7 +96,7 @@ impl Backoff {
 
 impl Default for QueueSpec {
     /// Strict; 30 s; 20 failures with a backoff of 1 s to 5 minutes; 3 crashes; 100 pauses; a million
-    /// calls; 10 minutes of dedupe.
+    /// calls, and 100,000 dead ones; 10 minutes of dedupe.
     fn default() -> Self {
         Self {
             order: Order::Strict,
@@ -101,6 +107,7 @@ impl Default for QueueSpec {
             backoff: Backoff { first: Span::from_secs(1), most: Span::from_minutes(5) },
             on_dead: OnDead::Skip,
             depth_max: 1_000_000,
+            dead_max: DEAD_MAX_DEFAULT,
             dedupe: Span::from_minutes(10),
             tolls: Vec::new(),
         }

@@ -10,6 +10,7 @@ mod apply;
 mod ask;
 mod calls;
 mod claim;
+mod dead;
 mod explain;
 mod forget;
 mod heads;
@@ -130,6 +131,9 @@ impl Scheduler {
         let known = self.lanes.find(name).map(|queue| &self.lanes.queue(queue).spec);
         if known != Some(&spec) {
             self.emit(Effect::QueueDefined { name: name.clone(), spec });
+            if let Some(queue) = self.lanes.find(name) {
+                self.drop_dead(queue);
+            }
             self.rehead();
         }
         Ok(())
@@ -219,9 +223,15 @@ impl Scheduler {
         self.calls.find(id).map(|slot| self.calls[slot].body)
     }
 
-    /// Whether a call is there and not in flight.
+    /// Whether a call is there and neither in flight nor dead.
     pub fn is_waiting(&self, id: CallId) -> bool {
-        self.calls.find(id).is_some_and(|slot| self.calls.flight(&self.calls[slot]).is_none())
+        let waits = |slot| !self.is_dead(slot) && self.calls.flight(&self.calls[slot]).is_none();
+        self.calls.find(id).is_some_and(waits)
+    }
+
+    /// Whether a call is among the dead.
+    pub fn is_among_dead(&self, id: CallId) -> bool {
+        self.calls.find(id).is_some_and(|slot| self.is_dead(slot))
     }
 
     /// Whether a call is in flight.

@@ -23,6 +23,7 @@ pub(super) fn check(arguments: &CheckArguments) -> anyhow::Result<Exit> {
 
 fn described(folder: &Path, checked: &Checked) -> Vec<String> {
     let Checked { journal, checkpoint, waiting, in_flight, queues, limits, records, .. } = checked;
+    let dead = checked.dead;
     let mut lines = vec![
         format!("{} is sound", folder.display()),
         format!(
@@ -46,13 +47,14 @@ fn described(folder: &Path, checked: &Checked) -> Vec<String> {
             torn.bytes, torn.offset, torn.file
         ));
     }
-    lines.push(format!("calls: {waiting} waiting, {in_flight} in flight"));
+    lines.push(format!("calls: {waiting} waiting, {in_flight} in flight, {dead} dead"));
     lines.push(format!("{queues} queues, {limits} limits, {records} records of callers"));
     lines
 }
 
 fn sound(checked: &Checked) -> Value {
     let Checked { journal, checkpoint, waiting, in_flight, queues, limits, records, .. } = checked;
+    let dead = checked.dead;
     let checkpoint = checkpoint.map(|it| {
         json!({ "before_segment": it.before.as_u32(), "records": it.records, "bytes": it.bytes })
     });
@@ -69,7 +71,7 @@ fn sound(checked: &Checked) -> Value {
             "torn_tail": torn,
         },
         "checkpoint": checkpoint,
-        "calls": { "waiting": waiting, "in_flight": in_flight },
+        "calls": { "waiting": waiting, "in_flight": in_flight, "dead": dead },
         "queues": queues,
         "limits": limits,
         "records": records,

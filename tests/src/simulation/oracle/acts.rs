@@ -22,10 +22,11 @@ impl Oracle {
     }
 
     fn done(&mut self, act: &Act, acted: &Acted, now: Now) -> Checked {
-        let Acted { enqueued, cancelled, written, counted } = acted;
-        let answered = [enqueued.len(), cancelled.len(), written.len(), counted.len()];
-        let Act { enqueue, cancel, write, count_down, .. } = act;
-        let asked = [enqueue.len(), cancel.len(), write.len(), count_down.len()];
+        let Acted { enqueued, cancelled, revived, written, counted } = acted;
+        let parts = [enqueued.len(), cancelled.len(), revived.len(), written.len()];
+        let answered = (parts, counted.len());
+        let Act { enqueue, cancel, revive, write, count_down, .. } = act;
+        let asked = ([enqueue.len(), cancel.len(), revive.len(), write.len()], count_down.len());
         if answered != asked {
             return Err(format!("an act of {asked:?} parts is answered with {answered:?}"));
         }
@@ -35,6 +36,9 @@ impl Oracle {
         }
         for (id, was_there) in cancel.iter().zip(cancelled) {
             self.cancelled(*id, *was_there)?;
+        }
+        for (revive, was_dead) in revive.iter().zip(revived) {
+            self.revived(revive, *was_dead, now)?;
         }
         for (write, revision) in write.iter().zip(written) {
             self.records.written(write, *revision)?;

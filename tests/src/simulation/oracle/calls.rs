@@ -2,7 +2,7 @@
 
 use super::Oracle;
 use crate::simulation::run::Checked;
-use tollgate_core::lanes::{Attempts, CallId, End, Lease, NewCall, Settle, Settlement};
+use tollgate_core::lanes::{Attempts, CallId, End, Lease, NewCall, Revive, Settle, Settlement};
 use tollgate_core::{Now, Span, Timestamp};
 
 /// The longest time for which an upstream's answer closes a meter.
@@ -176,15 +176,58 @@ impl Oracle {
     }
 
     pub(super) fn cancelled(&mut self, id: CallId, was_there: bool) -> Checked {
-        let found = usize::try_from(id.0).ok().filter(|id| self.open.contains(id));
+        let found = usize::try_from(id.0).ok();
+        let found = found.filter(|id| self.open.contains(id) || self.is_dead(*id));
         if found.is_some() != was_there {
             return Err(format!("call {} was there: {was_there}, and is not so", id.0));
         }
         match found {
+            Some(id) if self.is_dead(id) => {
+                self.calls[id].end = Some(End::Cancelled);
+                self.ends.push((self.calls[id].id, End::Cancelled));
+            }
             Some(id) if self.calls[id].flight.is_some() => self.calls[id].is_cancelled = true,
             Some(id) => self.end(id, End::Cancelled),
             None => {}
         }
         Ok(())
+    }
+
+    /// A dead call waits again, as a new one at the end of its lane, or where it was if that was held.
+    pub(super) fn revived(&mut self, revive: &Revive, was_dead: bool, now: Now) -> Checked {
+        let found = usize::try_from(revive.call.0).ok().filter(|id| self.is_dead(*id));
+        if found.is_some() != was_dead {
+            return Err(format!("call {} was dead: {was_dead}, and is not so", revive.call.0));
+        }
+        let Some(id) = found else { return Ok(()) };
+        let lane = self.calls[id].lane;
+        let was_held = std::mem::take(&mut self.lanes[lane].is_held);
+        let is_due = revive.not_before.is_none_or(|due| due <= now.wall);
+        let (call, places) = (&mut self.calls[id], self.places);
+        call.place = is_due.then(|| call.place.filter(|_| was_held).unwrap_or(places));
+        (call.end, call.attempts, call.has_started) = (None, Attempts::default(), false);
+        (call.is_cancelled, call.rests_until) = (false, Timestamp::default());
+        (call.new.not_before, call.new.expires) = (revive.not_before, None);
+        call.new.supersedes = None;
+        self.places += 1;
+        for line in &self.calls[id].lines {
+            self.meters[line.meter].open.insert(id);
+        }
+        self.open.insert(id);
+        self.lanes[lane].open.insert(id);
+        if !is_due {
+            self.restless.insert(id);
+        }
+        let queue = self.lanes[lane].queue.clone();
+        if let Some(queue) = self.queues.get_mut(&queue) {
+            queue.depth += 1;
+        }
+        // With its old place it may start before others that were told their time.
+        self.told.clear();
+        Ok(())
+    }
+
+    pub(super) fn is_dead(&self, id: usize) -> bool {
+        self.calls.get(id).is_some_and(|call| call.end == Some(End::Dead))
     }
 }

@@ -146,7 +146,11 @@ impl Oracle {
             let key = call.dedupe.clone().map(|key| (call.queue.clone(), key));
             call.queue == *queue && !key.is_some_and(|key| self.dedupes.contains_key(&key))
         };
-        let coming = new.filter(is_new).count() as u64;
+        let revived = act.revive.iter().filter(|revive| {
+            let id = usize::try_from(revive.call.0).ok().filter(|id| self.is_dead(*id));
+            id.is_some_and(|id| self.calls[id].new.queue == *queue)
+        });
+        let coming = (new.filter(is_new).count() + revived.count()) as u64;
         book.spec.depth_max == depth && book.depth + coming > depth
     }
 }

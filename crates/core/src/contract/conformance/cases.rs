@@ -80,6 +80,19 @@ macro_rules! lanes_conformance {
                 a_dead_call_holds_its_lane_until_an_operator_resumes_it,
                 slots_of_a_removed_limit_are_let_go,
                 a_limit_defined_again_as_it_was_still_gives_back;
+            dead:
+                a_revived_call_waits_at_the_end_of_its_lane_as_if_it_had_never_started,
+                a_revived_call_has_the_body_it_was_handed_in_with,
+                a_call_that_is_revived_for_later_joins_when_it_is_due,
+                only_the_dead_are_revived_and_each_once,
+                a_dead_call_that_is_cancelled_is_gone_for_good,
+                a_call_that_dies_in_an_act_can_be_revived_in_it,
+                a_revived_call_goes_on_where_it_held_its_lane,
+                the_dead_need_no_room_and_the_revived_do,
+                whoever_died_first_is_dropped_if_there_are_too_many,
+                a_queue_that_keeps_fewer_drops_dead_calls_at_once,
+                a_revived_call_neither_expires_nor_is_superseded,
+                a_revived_call_that_can_never_pass_waits_for_a_larger_limit;
             acts:
                 an_act_with_a_stale_revision_does_nothing_at_all,
                 revisions_count_the_writes_of_all_records,

@@ -2,7 +2,7 @@
 
 use super::ways::stands_at;
 use super::{Call, Naive, State};
-use crate::lanes::call::{CallId, End};
+use crate::lanes::call::{CallId, DeathCause, End};
 use crate::time::{Now, Timestamp};
 
 impl Naive {
@@ -71,8 +71,8 @@ impl Naive {
         call.attempts.crashes = call.attempts.crashes.saturating_add(1);
         let crashes = call.attempts.crashes;
         let Some(queue) = self.queues.get(&call.new.queue) else { return };
-        let is_worn_out = crashes >= queue.spec.crashes_max;
-        self.come_back(id, is_worn_out, now.at, now);
+        let death = (crashes >= queue.spec.crashes_max).then_some(DeathCause::Crashed);
+        self.come_back(id, death, now.at, now);
     }
 
     fn end_backoffs(&mut self, now: Now) {
@@ -89,19 +89,19 @@ impl Naive {
     }
 
     /// A start is over and the call is to be tried again from `eligible` on, unless it was taken
-    /// back or was tried too often.
+    /// back or dies of having been tried too often.
     pub(super) fn come_back(
         &mut self,
         id: CallId,
-        is_worn_out: bool,
+        death: Option<DeathCause>,
         eligible: Timestamp,
         now: Now,
     ) {
         let Some(call) = self.calls.get_mut(&id) else { return };
         if call.flight().is_some_and(|flight| flight.is_cancelled) {
             self.end_call(id, End::Cancelled);
-        } else if is_worn_out {
-            self.end_call(id, End::Dead);
+        } else if let Some(cause) = death {
+            self.die(id, cause, now);
         } else {
             call.state = State::Waiting;
             call.came_back = true;

@@ -22,13 +22,15 @@ impl Naive {
     /// Calls that end in the act make no room: what was there before counts.
     pub(super) fn check_depth(&self, act: &Act, deepened: &[QueueName]) -> Result<(), ActError> {
         let thens = act.count_down.iter().map(|count| &count.then);
-        for queue in act.enqueue.iter().chain(thens).map(|new| &new.queue) {
+        let new = act.enqueue.iter().chain(thens).map(|new| &new.queue);
+        let revived = self.revived_queues(act);
+        for queue in revived.iter().chain(new) {
             let Some(depth) = self.queues.get(queue).map(|queue| queue.spec.depth_max) else {
                 continue;
             };
             let here = self.calls.values().filter(|call| call.new.queue == *queue);
             let before = here.filter(|call| self.end(call.id).is_none()).count();
-            let new = deepened.iter().filter(|deepened| *deepened == queue).count();
+            let new = revived.iter().chain(deepened).filter(|deepened| *deepened == queue).count();
             if new > 0 && u64::try_from(before + new).unwrap_or(u64::MAX) > depth {
                 return Err(ActError::QueueFull { queue: queue.clone(), depth });
             }

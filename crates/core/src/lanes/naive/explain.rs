@@ -18,7 +18,7 @@ impl Naive {
     pub fn explain(&self, id: CallId, now: Now) -> Option<Explanation> {
         let call = self.calls.get(&id)?;
         let ahead = match &call.state {
-            State::Ended(_) => return None,
+            State::Dead(_) | State::Ended(_) => return None,
             State::InFlight(_) => None,
             State::Waiting => call.arrival.map(|_| self.ahead(call)),
         };

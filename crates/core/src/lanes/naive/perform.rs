@@ -1,10 +1,9 @@
-//! An act that was checked is done: settle, cancel, write, enqueue, count down.
+//! An act that was checked is done: settle, cancel, revive, write, enqueue, count down.
 
 use super::ways::{Line, lines};
 use super::{Call, Flight, Naive, State};
 use crate::lanes::act::{Act, Acted, Record, Revision, Settle, Settlement, Write};
-use crate::lanes::call::{CallId, End};
-use crate::lanes::queue::OnDead;
+use crate::lanes::call::{CallId, DeathCause, End};
 use crate::name::QueueName;
 use crate::rule::Rule;
 use crate::time::{Now, Span};
@@ -28,6 +27,10 @@ impl Naive {
             let was_there = self.cancel(*id);
             done.acted.cancelled.push(was_there);
         }
+        for revive in &act.revive {
+            let was_dead = self.revive(revive, now);
+            done.acted.revived.push(was_dead);
+        }
         for write in &act.write {
             let revision = self.write(write);
             done.acted.written.push(revision);
@@ -43,16 +46,11 @@ impl Naive {
         done
     }
 
-    /// A call ends; a dead one may hold its lane.
+    /// A call ends for good.
     pub(super) fn end_call(&mut self, id: CallId, end: End) {
         let Some(call) = self.calls.get_mut(&id) else { return };
         call.state = State::Ended(end);
         self.ended.push((id, end));
-        let queue = self.queues.get(&call.new.queue);
-        let holds = queue.is_some_and(|queue| queue.spec.on_dead == OnDead::Hold);
-        if end == End::Dead && holds {
-            self.lanes.entry(call.lane_key()).or_default().is_held = true;
-        }
     }
 
     fn settle(&mut self, settle: &Settle, now: Now) {
@@ -62,9 +60,9 @@ impl Naive {
         self.settle_payments(flight, settle, now);
         match settle.settlement {
             Settlement::Done => self.end_call(id, End::Done),
-            Settlement::Dead => self.end_call(id, End::Dead),
+            Settlement::Dead => self.die(id, DeathCause::GivenUp, now),
             Settlement::Retry(after) => self.retry(id, after, now),
-            Settlement::Release => self.come_back(id, false, now.at, now),
+            Settlement::Release => self.come_back(id, None, now.at, now),
             Settlement::Limited(span) => self.limit(&call, span, now),
         }
     }
@@ -86,8 +84,8 @@ impl Naive {
         let failures = call.attempts.failures;
         let Some(queue) = self.queues.get(&call.new.queue) else { return };
         let delay = after.unwrap_or_else(|| queue.spec.backoff.delay(failures));
-        let is_worn_out = failures >= queue.spec.failures_max;
-        self.come_back(id, is_worn_out, now.at.plus(delay), now);
+        let death = (failures >= queue.spec.failures_max).then_some(DeathCause::Failed);
+        self.come_back(id, death, now.at.plus(delay), now);
     }
 
     fn limit(&mut self, call: &Call, span: Span, now: Now) {
@@ -97,9 +95,9 @@ impl Naive {
         call.attempts.limited = call.attempts.limited.saturating_add(1);
         let limited = call.attempts.limited;
         let Some(queue) = self.queues.get(&call.new.queue) else { return };
-        let is_worn_out = limited >= queue.spec.limited_max;
+        let death = (limited >= queue.spec.limited_max).then_some(DeathCause::Limited);
         let eligible = if was_closed { now.at } else { now.at.plus(span) };
-        self.come_back(id, is_worn_out, eligible, now);
+        self.come_back(id, death, eligible, now);
     }
 
     /// Closes what hears feedback, or else the first; says whether there was anything to close.
@@ -122,7 +120,7 @@ impl Naive {
     fn cancel(&mut self, id: CallId) -> bool {
         let Some(call) = self.calls.get_mut(&id) else { return false };
         match &mut call.state {
-            State::Waiting => self.end_call(id, End::Cancelled),
+            State::Waiting | State::Dead(_) => self.end_call(id, End::Cancelled),
             State::InFlight(flight) => flight.is_cancelled = true,
             State::Ended(_) => return false,
         }

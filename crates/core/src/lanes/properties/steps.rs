@@ -19,6 +19,12 @@ pub(super) enum Step {
     },
     Renew(Index, u64),
     Cancel(Index),
+    /// Revives calls, at once or in so many seconds, with one that may be cancelled in the same act.
+    Revive {
+        calls: Vec<(Index, Option<u64>)>,
+        cancel: Option<Index>,
+        follow: Option<Fresh>,
+    },
     /// Milliseconds.
     Wait(u64),
     /// Sets the wall clock, in seconds from where it would be.
@@ -115,7 +121,7 @@ fn outcome() -> impl Strategy<Value = Outcome> {
         6 => Just(Outcome::Done),
         2 => prop::option::of(0..=5_u64).prop_map(Outcome::Retry),
         2 => Just(Outcome::Release),
-        1 => Just(Outcome::Dead),
+        2 => Just(Outcome::Dead),
         1 => (0..=10_u64).prop_map(Outcome::Limited),
         1 => (0..4_usize, 0..=8_u64).prop_map(|(limit, cost)| Outcome::Cost(limit, cost)),
     ]
@@ -140,6 +146,12 @@ pub(super) fn step() -> impl Strategy<Value = Step> {
         8 => settle.prop_map(|(starts, follow, cancel)| Step::Settle { starts, follow, cancel }),
         1 => (any::<Index>(), 0..=60_u64).prop_map(|(lease, span)| Step::Renew(lease, span)),
         1 => any::<Index>().prop_map(Step::Cancel),
+        3 => (
+            prop::collection::vec((any::<Index>(), prop::option::weighted(0.3, 0..=20_u64)), 1..4),
+            prop::option::weighted(0.2, any::<Index>()),
+            prop::option::weighted(0.2, fresh()),
+        )
+            .prop_map(|(calls, cancel, follow)| Step::Revive { calls, cancel, follow }),
         10 => prop_oneof![0..=2_000_u64, 0..=20_000_u64, Just(60_000_u64)].prop_map(Step::Wait),
         1 => (0..=60_u64, 0..=60_u64).prop_map(|(ahead, back)| Step::SetWall { ahead, back }),
         1 => held().prop_map(Step::Pause),

@@ -4,8 +4,8 @@ use super::steps::{Fresh, Held, Outcome, Step};
 use crate::contract::{Ask, Cost, MeterName, MeterState, Paid, Receipt};
 use crate::lanes::naive::Naive;
 use crate::lanes::{
-    Act, CallId, Claim, Count, Effect, Explanation, Lease, NewCall, OnDead, Order, QueueSpec,
-    QueueToll, Revision, Scheduler, Scope, Settle, Settlement, Write,
+    Act, CallId, Claim, Count, Effect, End, Explanation, Lease, NewCall, OnDead, Order, QueueSpec,
+    QueueToll, Revision, Revive, Scheduler, Scope, Settle, Settlement, Write,
 };
 use crate::limit::{Definition, Limit};
 use crate::name::{Key, LaneName, LimitName, Partition, QueueName};
@@ -79,6 +79,7 @@ impl World {
                 let cancel = vec![self.known(call)];
                 self.act(&Act { cancel, ..Act::default() })
             }
+            Step::Revive { calls, cancel, follow } => self.revive(calls, cancel, follow),
             Step::Wait(millis) => {
                 self.now = now.moved_to(now.at.plus(Span::from_millis(*millis)));
                 let now = self.now;
@@ -140,9 +141,14 @@ impl World {
         let others = told(&|id| self.scheduler.explain(id, now));
         let meters = states(&|meter| self.naive.inspect(meter, now));
         let others_meters = states(&|meter| self.scheduler.inspect(meter, now));
+        let dead = |is_dead: &dyn Fn(CallId) -> bool| {
+            (0..self.calls).map(CallId).filter(|id| is_dead(*id)).collect::<Vec<_>>()
+        };
+        let ones_dead = dead(&|id| self.naive.end(id) == Some(End::Dead));
+        let others_dead = dead(&|id| self.scheduler.is_among_dead(id));
         [
-            format!("{naive} {ones:?} {meters:?}"),
-            format!("{scheduler} {others:?} {others_meters:?}"),
+            format!("{naive} {ones:?} {ones_dead:?} {meters:?}"),
+            format!("{scheduler} {others:?} {others_dead:?} {others_meters:?}"),
         ]
     }
 
@@ -155,6 +161,29 @@ impl World {
             self.calls = self.calls.max(newest.unwrap_or(0));
         }
         written(answers)
+    }
+
+    /// Now and then a call that was never dead, but most of the time one that is.
+    fn revive(
+        &mut self,
+        calls: &[(Index, Option<u64>)],
+        cancel: &Option<Index>,
+        follow: &Option<Fresh>,
+    ) -> [String; 2] {
+        let dead = (0..self.calls).map(CallId).filter(|id| self.naive.end(*id) == Some(End::Dead));
+        let dead: Vec<CallId> = dead.collect();
+        let chosen = |index: &Index| match dead.len() {
+            0 => self.known(index),
+            _ => *index.get(&dead),
+        };
+        let revive = calls.iter().map(|(call, delay)| Revive {
+            call: chosen(call),
+            not_before: delay.map(|seconds| self.now.wall.plus(Span::from_secs(seconds))),
+        });
+        let revive = revive.collect();
+        let cancel = cancel.iter().map(chosen).collect();
+        let enqueue = follow.iter().map(|call| self.call(call)).collect();
+        self.act(&Act { revive, cancel, enqueue, ..Act::default() })
     }
 
     fn claim(&mut self, queue: usize, most: usize, asks: u64) -> [String; 2] {
@@ -321,11 +350,12 @@ fn spec(which: usize) -> QueueSpec {
         crashes_max: 2,
         limited_max: 3,
         depth_max: 20,
+        dead_max: 4,
         ..QueueSpec::default()
     };
     match which {
         0 => few,
-        1 => QueueSpec { order: Order::Parallel(2), ..few },
+        1 => QueueSpec { order: Order::Parallel(2), dead_max: 2, ..few },
         3 => {
             let (bucket, sliding, slots) = (limit_name(0), limit_name(1), limit_name(2));
             let (like, priority) = (Some(sliding), Some(Priority::default()));

@@ -4,7 +4,7 @@ use super::Scheduler;
 use super::calls::{CallSlot, Line};
 use super::meters::QueueSlot;
 use crate::lanes::act::{Act, ActError, Acted, Count, Revision, Settle, Settlement, Write};
-use crate::lanes::call::{CallId, End, Lease, NewCall};
+use crate::lanes::call::{CallId, DeathCause, End, Lease, NewCall};
 use crate::lanes::effect::Effect;
 use crate::name::Key;
 use crate::rule::Rule;
@@ -24,6 +24,7 @@ impl Scheduler {
             self.settle(settle, now);
         }
         acted.cancelled.extend(act.cancel.into_iter().map(|id| self.cancel(id)));
+        acted.revived.extend(act.revive.iter().map(|revive| self.revive(revive, now)));
         acted.written.extend(act.write.into_iter().map(|write| self.write(write)));
         acted.enqueued.extend(act.enqueue.into_iter().filter_map(|new| self.enqueue(new, now)));
         acted.counted.extend(act.count_down.into_iter().map(|count| self.count_down(count, now)));
@@ -103,6 +104,7 @@ impl Scheduler {
 
     fn check_depth(&self, act: &Act) -> Result<(), ActError> {
         let mut coming = Coming::new(&act.cancel);
+        coming.add_revived(self, act);
         for call in &act.enqueue {
             coming.add(self, call);
         }
@@ -131,20 +133,22 @@ impl Scheduler {
         let spec = &self.lanes.queue(queue).spec;
         match settle.settlement {
             Settlement::Done => self.emit(Effect::Ended { id, end: End::Done }),
-            Settlement::Dead => self.emit(Effect::Ended { id, end: End::Dead }),
-            Settlement::Release => self.come_back(slot, attempts, false, now.at),
+            Settlement::Dead => self.die(slot, attempts, DeathCause::GivenUp),
+            Settlement::Release => self.come_back(slot, attempts, None, now.at),
             Settlement::Retry(after) => {
                 attempts.failures += 1;
                 let after = after.unwrap_or_else(|| spec.backoff.delay(attempts.failures));
                 let is_dead = attempts.failures >= spec.failures_max;
-                self.come_back(slot, attempts, is_dead, now.at.plus(after));
+                let death = is_dead.then_some(DeathCause::Failed);
+                self.come_back(slot, attempts, death, now.at.plus(after));
             }
             Settlement::Limited(pause) => {
                 attempts.limited += 1;
                 let is_dead = attempts.limited >= spec.limited_max;
+                let death = is_dead.then_some(DeathCause::Limited);
                 let is_closed = self.close(slot, now, pause);
                 let eligible = if is_closed { now.at } else { now.at.plus(pause) };
-                self.come_back(slot, attempts, is_dead, eligible);
+                self.come_back(slot, attempts, death, eligible);
             }
         }
     }
@@ -294,13 +298,34 @@ impl<'a> Coming<'a> {
         Self { cancelled, queues, keys: BTreeSet::new(), replaced: BTreeSet::new() }
     }
 
-    fn add(&mut self, scheduler: &Scheduler, call: &'a NewCall) {
-        let Some(queue) = scheduler.lanes.find(&call.queue) else { return };
+    /// Where a queue is among those that were named.
+    fn place(&mut self, queue: QueueSlot) -> usize {
         let known = self.queues.iter().position(|(known, _)| *known == queue);
-        let place = known.unwrap_or(self.queues.len());
         if known.is_none() {
             self.queues.push((queue, 0));
         }
+        known.unwrap_or(self.queues.len() - 1)
+    }
+
+    /// Calls that are dead before the act and not cancelled in it, each once.
+    fn add_revived(&mut self, scheduler: &Scheduler, act: &Act) {
+        if act.revive.is_empty() {
+            return;
+        }
+        let mut passed: BTreeSet<CallId> = act.cancel.iter().copied().collect();
+        for id in act.revive.iter().map(|revive| revive.call) {
+            let found = scheduler.calls.find(id).filter(|slot| scheduler.is_dead(*slot));
+            if let Some(slot) = found.filter(|_| passed.insert(id)) {
+                let lane = scheduler.calls[slot].lane;
+                let place = self.place(scheduler.lanes[lane].queue);
+                self.queues[place].1 += 1;
+            }
+        }
+    }
+
+    fn add(&mut self, scheduler: &Scheduler, call: &'a NewCall) {
+        let Some(queue) = scheduler.lanes.find(&call.queue) else { return };
+        let place = self.place(queue);
         let is_known = scheduler.duplicate(queue, call).is_some();
         let is_again = call.dedupe.as_ref().is_some_and(|key| !self.keys.insert((queue, key)));
         if is_known || is_again {

@@ -3,7 +3,7 @@
 use super::Scheduler;
 use super::calls::{CallSlot, MeterSlot};
 use super::meters::QueueSlot;
-use crate::lanes::call::{Attempts, CallId, End, Lease};
+use crate::lanes::call::{Attempts, CallId, DeathCause, End, Lease};
 use crate::lanes::effect::Effect;
 use crate::name::Key;
 use crate::time::{Now, Timestamp};
@@ -33,7 +33,7 @@ impl Scheduler {
         self.now = self.now.max(now.at);
         self.level();
         while let Some(id) = pop_due(&mut self.timers.joins, |entry| entry.0 <= now.wall) {
-            self.join(id.1);
+            self.join(id.1, id.0);
         }
         while let Some(id) = pop_due(&mut self.timers.expiries, |entry| entry.0 <= now.wall) {
             self.expire(id.1);
@@ -79,16 +79,18 @@ impl Scheduler {
         walls.chain(limits.into_iter().flatten()).min()
     }
 
-    fn join(&mut self, id: CallId) {
+    fn join(&mut self, id: CallId, due: Timestamp) {
         let found = self.calls.find(id);
-        if found.is_some_and(|slot| !self.calls[slot].has_joined) {
+        // One that joined, died and was revived may be due at another time.
+        if found.is_some_and(|slot| self.calls[slot].due() == Some(due)) {
             self.emit(Effect::Joined { id, arrival: self.arrivals });
         }
     }
 
     fn expire(&mut self, id: CallId) {
         let found = self.calls.find(id);
-        if found.is_some_and(|slot| self.calls[slot].progress.is_none()) {
+        let may_expire = |slot| self.calls[slot].may_expire && self.calls[slot].progress.is_none();
+        if found.is_some_and(may_expire) {
             self.emit(Effect::Ended { id, end: End::Expired });
         }
     }
@@ -100,7 +102,8 @@ impl Scheduler {
         attempts.crashes += 1;
         let crashes_max = self.lanes.queue(self.lanes[call.lane].queue).spec.crashes_max;
         self.emit(Effect::Settled { lease, actual: [].into(), now });
-        self.come_back(slot, attempts, attempts.crashes >= crashes_max, now.at);
+        let death = (attempts.crashes >= crashes_max).then_some(DeathCause::Crashed);
+        self.come_back(slot, attempts, death, now.at);
     }
 
     fn rested(&mut self, id: CallId, until: Timestamp) {
@@ -116,23 +119,23 @@ impl Scheduler {
         }
     }
 
-    /// A start is over and the call is not: it waits again, or ends.
+    /// A start is over and the call is not: it waits again, or ends, or dies of something.
     pub(super) fn come_back(
         &mut self,
         slot: CallSlot,
         attempts: Attempts,
-        is_dead: bool,
+        death: Option<DeathCause>,
         eligible: Timestamp,
     ) {
         let call = &self.calls[slot];
         let id = call.id;
         let progress = self.calls.progress(call);
         let is_cancelled = progress.is_some_and(|progress| progress.is_cancelled);
-        self.emit(match (is_cancelled, is_dead) {
-            (true, _) => Effect::Ended { id, end: End::Cancelled },
-            (false, true) => Effect::Ended { id, end: End::Dead },
-            (false, false) => Effect::CameBack { id, attempts, eligible },
-        });
+        match (is_cancelled, death) {
+            (true, _) => self.emit(Effect::Ended { id, end: End::Cancelled }),
+            (false, Some(cause)) => self.die(slot, attempts, cause),
+            (false, None) => self.emit(Effect::CameBack { id, attempts, eligible }),
+        }
     }
 }
 

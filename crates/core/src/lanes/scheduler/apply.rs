@@ -4,11 +4,10 @@ use super::Scheduler;
 use super::calls::{Call, CallSlot, Flight, LaneSlot, Line};
 use super::lanes::Head;
 use super::meters::QueueSlot;
-use crate::lanes::act::Record;
+use crate::lanes::act::{Record, Revision};
 use crate::lanes::call::{Attempts, CallId, End, Lease, NewCall};
 use crate::lanes::claim::Scope;
 use crate::lanes::effect::Effect;
-use crate::lanes::queue::OnDead;
 use crate::meter::{Holding, Payment};
 use crate::name::Key;
 use crate::rule::slots::HoldId;
@@ -85,7 +84,11 @@ impl Scheduler {
                 self.came_back(*id, *attempts, *eligible);
             }
             Effect::CancelAsked(id) => self.cancel_asked(*id),
+            Effect::Died { id, attempts, cause } => self.died(*id, *attempts, *cause),
             Effect::Ended { id, end } => self.ended(*id, *end),
+            Effect::Revived { id, arrival, not_before } => {
+                self.revived(*id, *arrival, *not_before);
+            }
             Effect::Paid { id, owed, now, starts, expires } => {
                 self.paid(*id, owed, *now, (*starts, *expires));
             }
@@ -97,21 +100,25 @@ impl Scheduler {
             }
             Effect::Kept(kept) => self.restore(kept),
             Effect::Written { key, revision, bytes } => {
-                self.revisions = self.revisions.max(revision.0);
-                match bytes.clone() {
-                    Some(bytes) => {
-                        self.records.insert(key.clone(), Record { revision: *revision, bytes });
-                    }
-                    None => {
-                        self.records.remove(key);
-                    }
-                }
+                self.written(key, *revision, bytes.as_deref());
             }
             Effect::Counted { key, left: 0 } => {
                 self.joins.remove(key);
             }
             Effect::Counted { key, left } => {
                 self.joins.insert(key.clone(), *left);
+            }
+        }
+    }
+
+    fn written(&mut self, key: &Key, revision: Revision, bytes: Option<&[u8]>) {
+        self.revisions = self.revisions.max(revision.0);
+        match bytes {
+            Some(bytes) => {
+                self.records.insert(key.clone(), Record { revision, bytes: bytes.into() });
+            }
+            None => {
+                self.records.remove(key);
             }
         }
     }
@@ -240,7 +247,7 @@ impl Scheduler {
         self.timers.leases.insert((expires, token, slot));
         let progress = self.calls.progress_mut(slot);
         progress.flight = Some(Flight { token, expires, payments });
-        self.lanes[lane].in_flight += 1;
+        self.lanes.count_flight(lane);
         self.touched.push(lane);
     }
 
@@ -303,7 +310,7 @@ impl Scheduler {
         let flight = self.calls.flight_mut(slot).and_then(Option::take);
         let Some(flight) = flight else { return };
         self.timers.leases.remove(&(flight.expires, flight.token, slot));
-        self.lanes[lane].in_flight -= 1;
+        self.lanes.discount_flight(lane);
         self.touched.push(lane);
         for (at, payment) in flight.payments.iter().enumerate() {
             let meter = self.calls.lines_at(slot)[at].meter;
@@ -363,6 +370,27 @@ impl Scheduler {
     fn ended(&mut self, id: CallId, end: End) {
         let Some(slot) = self.calls.find(id) else { return };
         let lane = self.calls[slot].lane;
+        if !self.take_from_dead(slot) {
+            self.take_from_orders(slot);
+        }
+        if end == End::Dead {
+            return self.lay_among_dead(slot);
+        }
+        self.lanes[lane].calls -= 1;
+        self.touched.push(lane);
+        self.newest.remove(slot);
+        if self.calls[slot].body != 0 {
+            self.freed.push(self.calls[slot].body);
+        }
+        for line in self.calls.remove(slot).into_iter().flatten() {
+            self.meters[line.meter].owed -= 1;
+            self.used(line.meter);
+        }
+    }
+
+    /// Takes a call that ends from its lane and its queue.
+    fn take_from_orders(&mut self, slot: CallSlot) {
+        let (id, lane) = (self.calls[slot].id, self.calls[slot].lane);
         match self.calls[slot].due() {
             None => self.take_from_lane(lane, slot),
             Some(due) => {
@@ -377,19 +405,6 @@ impl Scheduler {
             self.dismiss(lane);
         }
         let queue = self.lanes[lane].queue;
-        let book = self.lanes.queue_mut(queue);
-        book.depth -= 1;
-        let holds = end == End::Dead && book.spec.on_dead == OnDead::Hold;
-        self.lanes[lane].is_held |= holds;
-        self.lanes[lane].calls -= 1;
-        self.touched.push(lane);
-        self.newest.remove(slot);
-        if self.calls[slot].body != 0 {
-            self.freed.push(self.calls[slot].body);
-        }
-        for line in self.calls.remove(slot).into_iter().flatten() {
-            self.meters[line.meter].owed -= 1;
-            self.used(line.meter);
-        }
+        self.lanes.queue_mut(queue).depth -= 1;
     }
 }

@@ -1,6 +1,6 @@
-//! The calls that have not ended, and the sets of tolls they share.
+//! The calls that have not ended or are dead, and the sets of tolls they share.
 
-use crate::lanes::call::{Attempts, CallId};
+use crate::lanes::call::{Attempts, CallId, Death};
 use crate::meter::Payment;
 use crate::time::Timestamp;
 use crate::turn::Priority;
@@ -33,7 +33,7 @@ impl Rank {
     }
 }
 
-/// A call that has not ended.
+/// A call that has not ended, or is dead.
 #[derive(Debug)]
 pub(super) struct Call {
     pub(super) id: CallId,
@@ -59,6 +59,8 @@ pub(super) struct Progress {
     pub(super) flight: Option<Flight>,
     /// Not to start again before.
     pub(super) rests_until: Timestamp,
+    /// It is dead.
+    pub(super) death: Option<Death>,
 }
 
 /// A start that is not settled.
@@ -96,7 +98,7 @@ struct TollSet {
     calls: u32,
 }
 
-/// All calls that have not ended.
+/// All calls that have not ended, and the dead.
 #[derive(Debug, Default)]
 pub(super) struct Calls {
     calls: Slab<Call>,
@@ -148,6 +150,18 @@ impl Calls {
             }
         };
         &mut self.progresses[slot]
+    }
+
+    /// Forgets what came of a call's starts: it is as one that never started.
+    pub(super) fn forget_progress(&mut self, call: CallSlot) {
+        if let Some(progress) = self.calls[index(call)].progress.take() {
+            self.progresses.remove(index(progress.get()) - 1);
+        }
+    }
+
+    /// How a call came to be among the dead, if it is.
+    pub(super) fn death(&self, call: &Call) -> Option<Death> {
+        self.progress(call)?.death
     }
 
     pub(super) fn attempts(&self, call: &Call) -> Attempts {

@@ -18,7 +18,7 @@ const LOOKED_AT_MAX: usize = 10_000;
 impl Scheduler {
     /// Why a call waits, and until when; `None` if there is no such call.
     pub fn explain(&self, id: CallId, now: Now) -> Option<Explanation> {
-        let slot = self.calls.find(id)?;
+        let slot = self.calls.find(id).filter(|slot| !self.is_dead(*slot))?;
         let call = &self.calls[slot];
         let ahead =
             (call.has_joined && self.calls.flight(call).is_none()).then(|| self.ahead(call));

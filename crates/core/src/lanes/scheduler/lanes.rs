@@ -5,6 +5,7 @@ use super::calls::{CallSlot, Calls, LaneSlot, MeterSlot, Rank, index, slot};
 use super::meters::{MeterBook, QueueSlot};
 use super::sorted::Sorted;
 use super::waiting::Waiting;
+use crate::lanes::call::CallId;
 use crate::lanes::queue::{Order, QueueSpec};
 use crate::name::{LaneName, QueueName};
 use crate::time::Timestamp;
@@ -28,11 +29,23 @@ pub(super) struct Queue {
     pub(super) asks_until: Timestamp,
     /// Calls that have not ended.
     pub(super) depth: u64,
+    /// Those of them that are in flight.
+    pub(super) in_flight: u64,
+    /// Calls that are dead, by when they died.
+    pub(super) dead: BTreeSet<(Timestamp, CallId)>,
     /// Heads that owe nothing.
     pub(super) free: BTreeSet<(Rank, LaneSlot)>,
     /// Meters at which one of its heads may have its turn, by that head's rank.
     pub(super) open: BTreeSet<(Rank, MeterSlot)>,
     pub(super) lanes: Vec<LaneSlot>,
+}
+
+impl Queue {
+    /// The call that died first, if there are more than the queue keeps.
+    pub(super) fn first_beyond_bound(&self) -> Option<CallId> {
+        let is_beyond = self.dead.len() as u64 > self.spec.dead_max;
+        self.dead.first().filter(|_| is_beyond).map(|(_, id)| *id)
+    }
 }
 
 /// A lane.
@@ -45,8 +58,10 @@ pub(super) struct Lane {
     /// Calls that started and are to start again, if there are any.
     returned: Option<Box<Returned>>,
     pub(super) in_flight: u32,
-    /// Calls that have not ended, also those that have not joined it.
+    /// Calls that have not ended, also those that have not joined it, and the dead.
     pub(super) calls: u32,
+    /// Those of them that are dead.
+    pub(super) dead: u32,
     /// Its place among the lanes of its queue.
     place: u32,
     /// How many times as much it is served as others.
@@ -128,6 +143,7 @@ impl Lane {
             returned: None,
             in_flight: 0,
             calls: 0,
+            dead: 0,
             place: 0,
             weight: 1,
             is_listed: false,
@@ -256,6 +272,8 @@ impl Lanes {
             is_paused: false,
             asks_until: Timestamp::default(),
             depth: 0,
+            in_flight: 0,
+            dead: BTreeSet::new(),
             free: BTreeSet::new(),
             open: BTreeSet::new(),
             lanes: Vec::new(),
@@ -288,6 +306,20 @@ impl Lanes {
         self.lanes[index(made)].place = slot(self.queue(queue).lanes.len());
         self.queue_mut(queue).lanes.push(made);
         made
+    }
+
+    /// One more call of a lane is in flight.
+    pub(super) fn count_flight(&mut self, lane: LaneSlot) {
+        let lane = &mut self.lanes[index(lane)];
+        lane.in_flight += 1;
+        self.queues[index(lane.queue)].in_flight += 1;
+    }
+
+    /// One call less of a lane is in flight.
+    pub(super) fn discount_flight(&mut self, lane: LaneSlot) {
+        let lane = &mut self.lanes[index(lane)];
+        lane.in_flight -= 1;
+        self.queues[index(lane.queue)].in_flight -= 1;
     }
 
     /// Forgets a lane of which nothing is known.

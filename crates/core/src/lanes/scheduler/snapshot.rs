@@ -66,7 +66,7 @@ impl Scheduler {
             tolls: self.calls.lines(call).iter().map(toll).collect(),
             priority: call.priority,
             not_before: call.due(),
-            expires,
+            expires: expires.filter(|_| call.may_expire),
             dedupe: None,
             supersedes: self.newest.keys.get(&slot).map(|(_, key)| key.clone()),
             body: [].into(),
@@ -80,6 +80,7 @@ impl Scheduler {
             rests_until: progress.map_or(Timestamp::default(), |progress| progress.rests_until),
             is_cancelled: progress.is_some_and(|progress| progress.is_cancelled),
             flight: self.calls.flight(call).map(Flight::kept),
+            death: self.calls.death(call),
         })
     }
 
@@ -119,7 +120,8 @@ impl Scheduler {
     }
 
     fn restore_call(&mut self, kept: &Kept) {
-        let Kept::Call { id, call, arrival, attempts, rests_until, is_cancelled, flight } = kept
+        let Kept::Call { id, call, arrival, attempts, rests_until, is_cancelled, flight, death } =
+            kept
         else {
             return;
         };
@@ -128,16 +130,20 @@ impl Scheduler {
         let slot = self.take_in(*id, lane, call);
         let Some(arrival) = arrival else { return self.join_later(slot) };
         let Some(attempts) = attempts else { return self.line_up(slot, *arrival) };
-        let (is_cancelled, rests_until) = (*is_cancelled, *rests_until);
-        let kept = flight.as_ref().map(Flight::restored);
-        let progress = Progress { attempts: *attempts, is_cancelled, flight: kept, rests_until };
+        let (is_cancelled, rests_until, death) = (*is_cancelled, *rests_until, *death);
+        let (attempts, kept) = (*attempts, flight.as_ref().map(Flight::restored));
+        let progress = Progress { attempts, is_cancelled, flight: kept, rests_until, death };
         let call: &mut Call = &mut self.calls[slot];
         (call.arrival, call.has_joined) = (*arrival, true);
         *self.calls.progress_mut(slot) = progress;
         match flight {
+            _ if death.is_some() => {
+                self.lanes.queue_mut(queue).depth -= 1;
+                self.count_dead(slot);
+            }
             Some(KeptFlight { token, expires, .. }) => {
                 self.timers.leases.insert((*expires, *token, slot));
-                self.lanes[lane].in_flight += 1;
+                self.lanes.count_flight(lane);
             }
             None => self.line_up_again(slot),
         }

@@ -15,6 +15,7 @@ const BRIEF_MAX: usize = 400;
 #[derive(Debug, Default)]
 pub(super) struct Found {
     calls: BTreeMap<u64, FoundCall>,
+    dead: BTreeMap<u64, FoundCall>,
     records: BTreeMap<u64, (u64, Box<[u8]>)>,
     dedupes: BTreeMap<u64, u64>,
     spent: u64,
@@ -79,7 +80,8 @@ fn tell(parts: &mut [Found], fact: &mut Effect, now: Timestamp) -> Option<()> {
 }
 
 fn tell_call(parts: &mut [Found], kept: &mut Kept, now: Timestamp) -> Option<()> {
-    let Kept::Call { id, call: new, arrival, attempts, rests_until, is_cancelled, flight } = kept
+    let Kept::Call { id, call: new, arrival, attempts, rests_until, is_cancelled, flight, death } =
+        kept
     else {
         return None;
     };
@@ -97,7 +99,8 @@ fn tell_call(parts: &mut [Found], kept: &mut Kept, now: Timestamp) -> Option<()>
         is_cancelled: *is_cancelled,
         token,
     };
-    let calls = &mut parts.get_mut(load::part_of(&new.queue)?)?.calls;
+    let part = parts.get_mut(load::part_of(&new.queue)?)?;
+    let calls = if death.is_some() { &mut part.dead } else { &mut part.calls };
     calls.insert(id.0, FoundCall { call, body, arrival: *arrival });
     // No lease ran out, and no upstream asked for a pause.
     (tried.crashes == 0 && tried.limited == 0).then_some(())
@@ -127,6 +130,7 @@ pub(super) fn compare(
 /// The first difference between what should be there and what is.
 fn difference(part: &Part, found: &Found) -> Option<String> {
     let calls = || differing(&part.calls, &found.calls, |due, is| is.is_as(due, part.index));
+    let dead = || differing(&part.dead, &found.dead, |(_, due), is| is.is_as(due, part.index));
     let records = || {
         differing(&part.records, &found.records, |(revision, blob), (found, bytes)| {
             revision == found && blob.make(part.index) == *bytes
@@ -138,9 +142,11 @@ fn difference(part: &Part, found: &Found) -> Option<String> {
         (due != is).then(|| format!("the meter: {due} should be spent, and {is} are"))
     };
     let calls = || calls().map(|text| format!("call {text}"));
+    let dead = || dead().map(|text| format!("dead call {text}"));
     let records = || records().map(|text| format!("record {text}"));
     let dedupes = || dedupes().map(|text| format!("dedupe key {text}"));
-    let first = calls().or_else(|| found.disorder()).or_else(records).or_else(dedupes);
+    let first =
+        calls().or_else(dead).or_else(|| found.disorder()).or_else(records).or_else(dedupes);
     first.or_else(spent).map(|text| format!("part {}, {text}", part.index))
 }
 
@@ -199,7 +205,9 @@ impl Found {
             first.or_else(|| new.next()).copied()
         };
         let enqueued = change.enqueue.iter().map(&mut id).collect::<Option<_>>()?;
-        let cancelled = change.cancel.iter().map(|id| part.calls.contains_key(id)).collect();
+        let mut settled = part.clone();
+        settled.settle_all(change);
+        let cancelled = change.cancel.iter().map(|id| settled.has(*id)).collect();
         let revision = |key| self.records.get(key).map(|(revision, _)| *revision);
         // No one can tell any more at which revision a record was removed.
         let written = change.write.iter().map(|write| match write.bytes {

@@ -4,7 +4,7 @@
 use super::lines::{
     Answer, Blob, Change, Command, Fresh, Line, Outcome, Plan, Settled, Start, Written, digest,
 };
-use super::model::{FAILURES_MAX, PARALLEL, Part};
+use super::model::{DEAD_MAX, FAILURES_MAX, PARALLEL, Part};
 use super::random::Random;
 use crate::cli::output;
 use anyhow::Context;
@@ -173,7 +173,8 @@ impl Worker {
     /// Calls that are not settled at the same time, one of them ended long ago perhaps.
     fn cancel(&mut self, settle: &[Settled]) -> Vec<u64> {
         let is_settled = |id: &u64| settle.iter().any(|settled| settled.call == *id);
-        let calls: Vec<_> = self.part.calls.keys().filter(|id| !is_settled(id)).copied().collect();
+        let there = self.part.calls.keys().chain(self.part.dead.keys());
+        let calls: Vec<_> = there.filter(|id| !is_settled(id)).copied().collect();
         let mut cancelled = Vec::new();
         if calls.len() > self.calls_max || self.random.once_in(8) {
             cancelled.extend(self.random.choose(&calls));
@@ -273,6 +274,7 @@ fn spec(part: &Part) -> QueueSpec {
         lease: Span::from_days(1),
         failures_max: FAILURES_MAX,
         dedupe: LONG,
+        dead_max: DEAD_MAX,
         ..QueueSpec::default()
     }
 }

@@ -9,6 +9,8 @@ use std::collections::BTreeMap;
 
 /// A call that failed so often is dead.
 pub(super) const FAILURES_MAX: u32 = 3;
+/// So many dead calls are kept.
+pub(super) const DEAD_MAX: u64 = 20;
 /// Calls of one lane in flight, where there may be several.
 pub(super) const PARALLEL: u32 = 3;
 
@@ -22,6 +24,10 @@ pub(super) struct Part {
     newest: Option<u64>,
     /// Those that have not ended.
     pub(super) calls: BTreeMap<u64, Call>,
+    /// Those that are dead, with the number of the act in which they died.
+    pub(super) dead: BTreeMap<u64, (u64, Call)>,
+    /// How many acts there were.
+    acts: u64,
     /// Records with their revisions.
     pub(super) records: BTreeMap<u64, (u64, Blob)>,
     /// The first call of each key.
@@ -68,7 +74,7 @@ impl Part {
             (Command::Act(change), Answer::Acted { enqueued, cancelled, written })
                 if !self.refuses(change) =>
             {
-                change.settle.iter().for_each(|settled| self.settle(*settled));
+                self.settle_all(change);
                 self.cancel(&change.cancel, cancelled)?;
                 self.write(change, written)?;
                 self.enqueue(&change.enqueue, enqueued)
@@ -92,6 +98,11 @@ impl Part {
             || change.write.iter().any(|write| write.expected != revision(&write.key))
     }
 
+    pub(super) fn settle_all(&mut self, change: &Change) {
+        self.acts += 1;
+        change.settle.iter().for_each(|settled| self.settle(*settled));
+    }
+
     fn settle(&mut self, Settled { call: id, outcome, .. }: Settled) {
         let Some(call) = self.calls.get_mut(&id) else { return };
         call.token = None;
@@ -101,17 +112,39 @@ impl Part {
             Outcome::Retry | Outcome::Rest => call.failures += 1,
         }
         call.rests = outcome == Outcome::Rest;
-        let ends = matches!(outcome, Outcome::Done | Outcome::Dead);
-        if ends || call.is_cancelled || call.failures >= FAILURES_MAX {
-            self.calls.remove(&id);
+        let is_worn_out = call.failures >= FAILURES_MAX && !call.is_cancelled;
+        let is_dead = outcome == Outcome::Dead || (is_worn_out && outcome != Outcome::Done);
+        if !is_dead && outcome != Outcome::Done && !call.is_cancelled {
+            return;
         }
+        let ended = self.calls.remove(&id);
+        if let Some(call) = ended.filter(|_| is_dead) {
+            self.die(id, call);
+        }
+    }
+
+    /// Keeps a dead call; the one that died first goes if there are too many.
+    fn die(&mut self, id: u64, call: Call) {
+        let call = Call { rests: false, is_cancelled: false, ..call };
+        self.dead.insert(id, (self.acts, call));
+        if self.dead.len() as u64 > DEAD_MAX
+            && let Some(first) = self.dead.iter().map(|(id, (act, _))| (*act, *id)).min()
+        {
+            self.dead.remove(&first.1);
+        }
+    }
+
+    /// Whether a call is there, if only among the dead.
+    pub(super) fn has(&self, id: u64) -> bool {
+        self.calls.contains_key(&id) || self.dead.contains_key(&id)
     }
 
     fn cancel(&mut self, calls: &[u64], answers: &[bool]) -> Result<(), String> {
         for (id, answer) in same_length(calls, answers)? {
-            if self.calls.contains_key(id) != *answer {
+            if self.has(*id) != *answer {
                 return Err(format!("to cancel call {id} was answered with {answer}"));
             }
+            self.dead.remove(id);
             match self.calls.get_mut(id) {
                 Some(call) if call.token.is_some() => call.is_cancelled = true,
                 _ => drop(self.calls.remove(id)),

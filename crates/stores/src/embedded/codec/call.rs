@@ -4,7 +4,7 @@ use super::error::CodecError;
 use super::input::{Input, newer};
 use super::output::{Output, packed};
 use super::queue::read_priority;
-use tollgate_core::lanes::{Attempts, CallId, End, Lease, NewCall};
+use tollgate_core::lanes::{Attempts, CallId, Death, DeathCause, End, Lease, NewCall};
 use tollgate_core::{Key, LaneName, LimitName, Partition, QueueName, Timestamp, Toll};
 
 // How a call ended: for good, as the tags are.
@@ -13,6 +13,13 @@ const DEAD: u8 = 1;
 const CANCELLED: u8 = 2;
 const EXPIRED: u8 = 3;
 const SUPERSEDED: u8 = 4;
+const DROPPED: u8 = 5;
+
+// Why a call is dead: for good, too.
+const FAILED: u8 = 0;
+const CRASHED: u8 = 1;
+const LIMITED: u8 = 2;
+const GIVEN_UP: u8 = 3;
 
 /// Flags, a name and a number.
 const TOLL_BYTES_MIN: usize = 4;
@@ -91,6 +98,7 @@ pub(super) fn write_end(end: End, out: &mut Output<'_>) {
         End::Cancelled => CANCELLED,
         End::Expired => EXPIRED,
         End::Superseded => SUPERSEDED,
+        End::Dropped => DROPPED,
     });
 }
 
@@ -101,8 +109,39 @@ pub(super) fn read_end(input: &mut Input<'_>) -> Result<End, CodecError> {
         CANCELLED => End::Cancelled,
         EXPIRED => End::Expired,
         SUPERSEDED => End::Superseded,
+        DROPPED => End::Dropped,
         other => return Err(newer("end of a call", other)),
     })
+}
+
+pub(super) fn write_cause(cause: DeathCause, out: &mut Output<'_>) {
+    out.byte(match cause {
+        DeathCause::Failed => FAILED,
+        DeathCause::Crashed => CRASHED,
+        DeathCause::Limited => LIMITED,
+        DeathCause::GivenUp => GIVEN_UP,
+    });
+}
+
+pub(super) fn read_cause(input: &mut Input<'_>) -> Result<DeathCause, CodecError> {
+    Ok(match input.byte()? {
+        FAILED => DeathCause::Failed,
+        CRASHED => DeathCause::Crashed,
+        LIMITED => DeathCause::Limited,
+        GIVEN_UP => DeathCause::GivenUp,
+        other => return Err(newer("cause of death", other)),
+    })
+}
+
+/// How a call died, its instant told from `first`.
+pub(super) fn write_death(first: Timestamp, death: &Death, out: &mut Output<'_>) {
+    let Death { cause, at } = *death;
+    write_cause(cause, out);
+    out.instant_from(first, at);
+}
+
+pub(super) fn read_death(first: Timestamp, input: &mut Input<'_>) -> Result<Death, CodecError> {
+    Ok(Death { cause: read_cause(input)?, at: input.instant_from(first)? })
 }
 
 fn write_toll(toll: &Toll, out: &mut Output<'_>) {

@@ -95,6 +95,23 @@ pub(super) fn write(effect: &Effect, out: &mut Output<'_>) {
             out.number(*id);
             call::write_end(*end, out);
         }
+        Effect::Died { id: CallId(id), attempts, cause } => {
+            out.byte(tag::DIED);
+            out.number(*id);
+            call::write_attempts(attempts, out);
+            call::write_cause(*cause, out);
+        }
+        Effect::Revived { id: CallId(id), arrival, not_before } => {
+            out.byte(tag::REVIVED);
+            out.flags([arrival.is_some(), not_before.is_some()]);
+            out.number(*id);
+            if let Some(arrival) = arrival {
+                out.number(*arrival);
+            }
+            if let Some(not_before) = not_before {
+                out.instant(*not_before);
+            }
+        }
         Effect::Paid { id, owed, now, starts, expires } => {
             out.byte(tag::PAID);
             out.number(*id);
@@ -183,6 +200,16 @@ pub(super) fn read(input: &mut Input<'_>) -> Result<Effect, CodecError> {
         }
         tag::CANCEL_ASKED => Effect::CancelAsked(call::read_id(input)?),
         tag::ENDED => Effect::Ended { id: call::read_id(input)?, end: call::read_end(input)? },
+        tag::DIED => {
+            let (id, attempts) = (call::read_id(input)?, call::read_attempts(input)?);
+            Effect::Died { id, attempts, cause: call::read_cause(input)? }
+        }
+        tag::REVIVED => {
+            let [has_arrival, has_instant] = input.flags()?;
+            let id = call::read_id(input)?;
+            let arrival = input.when(has_arrival, Input::number)?;
+            Effect::Revived { id, arrival, not_before: input.when(has_instant, Input::instant)? }
+        }
         tag::PAID => read_paid(input)?,
         tag::RECEIPT_RENEWED => read_receipt_renewed(input)?,
         tag::RECEIPT_SETTLED => read_receipt_settled(input)?,

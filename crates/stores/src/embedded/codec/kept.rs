@@ -42,10 +42,13 @@ pub(super) fn write(kept: &Kept, out: &mut Output<'_>) {
             rests_until,
             is_cancelled,
             flight,
+            death,
         } => {
             out.byte(tag::KEPT_CALL);
             out.body(&call.body);
-            out.flags([arrival.is_some(), attempts.is_some(), *is_cancelled, flight.is_some()]);
+            let is_there = [arrival.is_some(), attempts.is_some(), flight.is_some()];
+            let [has_arrival, was_tried, is_in_flight] = is_there;
+            out.flags([has_arrival, was_tried, *is_cancelled, is_in_flight, death.is_some()]);
             out.number(*id);
             out.instant(*rests_until);
             call::write(*rests_until, call, out);
@@ -57,6 +60,9 @@ pub(super) fn write(kept: &Kept, out: &mut Output<'_>) {
             }
             if let Some(flight) = flight {
                 write_flight(*rests_until, flight, out);
+            }
+            if let Some(death) = death {
+                call::write_death(*rests_until, death, out);
             }
         }
         Kept::Dedupe { queue, key, id: CallId(id), until } => {
@@ -96,7 +102,7 @@ pub(super) fn read_lane(input: &mut Input<'_>) -> Result<Kept, CodecError> {
 
 pub(super) fn read_call(input: &mut Input<'_>) -> Result<Kept, CodecError> {
     let body = input.body()?;
-    let [has_arrival, was_tried, is_cancelled, is_in_flight] = input.flags()?;
+    let [has_arrival, was_tried, is_cancelled, is_in_flight, is_dead] = input.flags()?;
     let (id, rests_until) = (call::read_id(input)?, input.instant()?);
     Ok(Kept::Call {
         id,
@@ -106,6 +112,7 @@ pub(super) fn read_call(input: &mut Input<'_>) -> Result<Kept, CodecError> {
         rests_until,
         is_cancelled,
         flight: input.when(is_in_flight, |input| read_flight(rests_until, input))?,
+        death: input.when(is_dead, |input| call::read_death(rests_until, input))?,
     })
 }
 

@@ -3,6 +3,7 @@
 use super::error::CodecError;
 use super::input::{Input, newer};
 use super::output::Output;
+use tollgate_core::lanes::queue::DEAD_MAX_DEFAULT;
 use tollgate_core::lanes::{Backoff, OnDead, Order, QueueSpec, QueueToll, Scope};
 use tollgate_core::{LaneName, LimitName, Priority, QueueName};
 
@@ -11,6 +12,8 @@ const ORDER_STRICT: u8 = 0;
 const ORDER_PARALLEL: u8 = 1;
 const ON_DEAD_SKIP: u8 = 0;
 const ON_DEAD_HOLD: u8 = 1;
+/// Set if the number of dead calls that are kept is not the usual one: it stands behind all else.
+const ON_DEAD_BOUND: u8 = 2;
 const SCOPE_QUEUE: u8 = 0;
 const SCOPE_LANE: u8 = 1;
 const SCOPE_LIMIT: u8 = 2;
@@ -28,9 +31,11 @@ pub(super) fn write(spec: &QueueSpec, out: &mut Output<'_>) {
         backoff: Backoff { first, most },
         on_dead,
         depth_max,
+        dead_max,
         dedupe,
         tolls,
     } = spec;
+    let is_bound = *dead_max != DEAD_MAX_DEFAULT;
     match order {
         Order::Strict => out.byte(ORDER_STRICT),
         Order::Parallel(count) => {
@@ -44,32 +49,48 @@ pub(super) fn write(spec: &QueueSpec, out: &mut Output<'_>) {
     out.number(u64::from(*limited_max));
     out.span(*first);
     out.span(*most);
-    out.byte(match on_dead {
+    let on_dead = match on_dead {
         OnDead::Skip => ON_DEAD_SKIP,
         OnDead::Hold => ON_DEAD_HOLD,
-    });
+    };
+    out.byte(if is_bound { on_dead | ON_DEAD_BOUND } else { on_dead });
     out.number(*depth_max);
     out.span(*dedupe);
     out.list(tolls, |out, toll| write_toll(toll, out));
+    if is_bound {
+        out.number(*dead_max);
+    }
 }
 
 pub(super) fn read(name: &QueueName, input: &mut Input<'_>) -> Result<QueueSpec, CodecError> {
-    let spec = QueueSpec {
+    let is_bound;
+    let mut spec = QueueSpec {
         order: read_order(input)?,
         lease: input.span()?,
         failures_max: input.number_u32()?,
         crashes_max: input.number_u32()?,
         limited_max: input.number_u32()?,
         backoff: Backoff { first: input.span()?, most: input.span()? },
-        on_dead: match input.byte()? {
-            ON_DEAD_SKIP => OnDead::Skip,
-            ON_DEAD_HOLD => OnDead::Hold,
-            other => return Err(newer("way with the dead", other)),
+        on_dead: {
+            let byte = input.byte()?;
+            is_bound = byte & ON_DEAD_BOUND != 0;
+            match byte & !ON_DEAD_BOUND {
+                ON_DEAD_SKIP => OnDead::Skip,
+                ON_DEAD_HOLD => OnDead::Hold,
+                _ => return Err(newer("way with the dead", byte)),
+            }
         },
         depth_max: input.number()?,
+        dead_max: DEAD_MAX_DEFAULT,
         dedupe: input.span()?,
         tolls: input.list(TOLL_BYTES_MIN, read_toll)?,
     };
+    if is_bound {
+        spec.dead_max = input.number()?;
+        if spec.dead_max == DEAD_MAX_DEFAULT {
+            return Err(input.damaged("a usual number that is written out"));
+        }
+    }
     spec.check().map_err(|source| CodecError::Queue { name: name.clone(), source })?;
     Ok(spec)
 }

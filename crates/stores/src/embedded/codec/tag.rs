@@ -24,6 +24,8 @@ pub(super) const RECEIPT_RENEWED: u8 = 17;
 pub(super) const RECEIPT_SETTLED: u8 = 18;
 pub(super) const WRITTEN: u8 = 19;
 pub(super) const COUNTED: u8 = 20;
+pub(super) const DIED: u8 = 21;
+pub(super) const REVIVED: u8 = 22;
 // From here on what a checkpoint keeps.
 pub(super) const KEPT_COUNTERS: u8 = 64;
 pub(super) const KEPT_METER: u8 = 65;

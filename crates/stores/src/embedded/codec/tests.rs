@@ -9,7 +9,7 @@ use super::encode;
 use tollgate_core::lanes::{Effect, Kept};
 
 /// How many kinds of effects there are.
-const KINDS: usize = 26;
+const KINDS: usize = 28;
 
 /// Which kind of effect it is, from 0 up to [`KINDS`]. A new one is noticed here first.
 fn kind(effect: &Effect) -> usize {
@@ -42,6 +42,8 @@ fn kind(effect: &Effect) -> usize {
             Kept::Dedupe { .. } => 24,
             Kept::Receipt { .. } => 25,
         },
+        Effect::Died { .. } => 26,
+        Effect::Revived { .. } => 27,
     }
 }
 

@@ -24,6 +24,8 @@ pub struct Checked {
     pub waiting: u64,
     /// Calls that are started and not settled.
     pub in_flight: u64,
+    /// Calls that are dead.
+    pub dead: u64,
     /// Queues.
     pub queues: u64,
     /// Limits.
@@ -115,7 +117,7 @@ pub fn contents(disk: &Arc<dyn Disk>) -> Result<Contents, CheckError> {
     Ok(Contents { checked, facts })
 }
 
-/// Reads everything, and hands out the bodies of calls that have not ended.
+/// Reads everything, and hands out the bodies of calls that have not ended, or are dead.
 fn read(
     disk: &Arc<dyn Disk>,
     body: impl FnMut(CallId, &[u8]),
@@ -144,6 +146,7 @@ fn read(
 impl Checked {
     fn count(&mut self, fact: &Effect) {
         *match fact {
+            Effect::Kept(Kept::Call { death: Some(_), .. }) => &mut self.dead,
             Effect::Kept(Kept::Call { flight: None, .. }) => &mut self.waiting,
             Effect::Kept(Kept::Call { .. }) => &mut self.in_flight,
             Effect::QueueDefined { .. } => &mut self.queues,

@@ -32,7 +32,11 @@ struct Machine {
 
 impl Machine {
     fn new(seed: u64) -> Self {
-        let clock = Arc::new(Mutex::new(Now::both(Timestamp::from_nanos(1_790_000_000 << 30))));
+        Self::at(seed, Timestamp::from_nanos(1_790_000_000 << 30))
+    }
+
+    fn at(seed: u64, now: Timestamp) -> Self {
+        let clock = Arc::new(Mutex::new(Now::both(now)));
         // Segments so small that there are several.
         let log = Settings { segment_bytes: 4 << 10 };
         let settings = StoreSettings { log, checkpoint_bytes: 6 << 10 };

@@ -69,10 +69,15 @@ impl State {
     }
 
     pub(super) fn end(&self, id: CallId) -> Option<End> {
-        self.ends.get(&id).copied()
+        let is_dead = self.scheduler.is_among_dead(id);
+        is_dead.then_some(End::Dead).or_else(|| self.ends.get(&id).copied())
     }
 
     fn note_end(&mut self, id: CallId, end: End) {
+        // The scheduler knows the dead, and they keep their bodies.
+        if end == End::Dead {
+            return;
+        }
         self.bodies.remove(id);
         self.ends.insert(id, end);
         self.ended.push_back(id);

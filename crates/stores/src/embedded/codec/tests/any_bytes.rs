@@ -91,11 +91,13 @@ fn no_room_is_made_for_what_cannot_follow() {
 #[test]
 fn what_is_not_known_was_written_by_a_newer_release() {
     for (record, what, number) in [
-        ("15", "tag", 21),
+        ("17", "tag", 23),
         ("3f 01", "tag", 63),
         ("46 01", "tag", 70),
         ("ff", "tag", 255),
-        ("0f 01 05", "end of a call", 5),
+        ("0f 01 06", "end of a call", 6),
+        ("15 01 00 00 00 04", "cause of death", 4),
+        ("02 0161 00 01 01 01 01 00 00 04 01 00 00", "way with the dead", 4),
         ("04 03 0161", "scope", 3),
         ("01 01 0161 01 00 01 06 01", "kind of rule", 6),
         ("01 02 0161 01 00", "flags", 2),
@@ -137,6 +139,13 @@ fn a_name_that_is_none_is_refused() {
     let long = [&[0x14, 0x81, 0x04], &[b'x'; 513][..], &[1]].concat();
     assert!(matches!(decode(&long), Err(CodecError::Name { offset: 516, .. })));
     assert!(matches!(decode(&bytes("14 01ff 01")), Err(CodecError::Damaged { .. })));
+}
+
+#[test]
+fn what_is_usual_is_not_written_out() {
+    // 100,000 dead calls.
+    let refused = decode(&bytes("02 0161 00 01 01 01 01 00 00 02 01 00 00 a08d06"));
+    assert!(matches!(refused, Err(CodecError::Damaged { .. })), "{refused:?}");
 }
 
 #[test]

@@ -4,13 +4,14 @@ mod fields;
 
 use super::KINDS;
 use fields::{
-    attempts, bytes, definition, end, instant, key, lane_name, lease, limit_name, list, meter_name,
-    new_call, now, number, partition, payment, queue_name, queue_spec, receipt, scope, small, text,
+    attempts, bytes, cause, definition, end, instant, key, lane_name, lease, limit_name, list,
+    meter_name, new_call, now, number, partition, payment, queue_name, queue_spec, receipt, scope,
+    small, text,
 };
 use proptest::option::of;
 use proptest::prelude::*;
 use proptest::strategy::Union;
-use tollgate_core::lanes::{CallId, Effect, Kept, KeptFlight, Revision};
+use tollgate_core::lanes::{CallId, Death, Effect, Kept, KeptFlight, Revision};
 
 pub(super) fn effect() -> impl Strategy<Value = Effect> {
     Union::new((0..KINDS).map(effect_of))
@@ -22,6 +23,7 @@ pub(super) fn effect_of(kind: usize) -> BoxedStrategy<Effect> {
         0..=5 => of_settings(kind),
         6..=14 => of_calls(kind),
         15..=19 => of_receipts_and_records(kind),
+        26 | 27 => of_the_dead(kind),
         _ => kept_of(kind).prop_map(Effect::Kept).boxed(),
     }
 }
@@ -75,6 +77,19 @@ fn of_calls(kind: usize) -> BoxedStrategy<Effect> {
             .boxed(),
         13 => id.prop_map(Effect::CancelAsked).boxed(),
         14 => (id, end()).prop_map(|(id, end)| Effect::Ended { id, end }).boxed(),
+        _ => panic!("no kind {kind}"),
+    }
+}
+
+fn of_the_dead(kind: usize) -> BoxedStrategy<Effect> {
+    let id = number().prop_map(CallId);
+    match kind {
+        26 => (id, attempts(), cause())
+            .prop_map(|(id, attempts, cause)| Effect::Died { id, attempts, cause })
+            .boxed(),
+        27 => (id, of(number()), of(instant()))
+            .prop_map(|(id, arrival, not_before)| Effect::Revived { id, arrival, not_before })
+            .boxed(),
         _ => panic!("no kind {kind}"),
     }
 }
@@ -158,9 +173,10 @@ fn kept_call() -> impl Strategy<Value = Kept> {
     let flight = (number(), instant(), list(payment())).prop_map(|(token, expires, payments)| {
         KeptFlight { token, expires, payments: payments.into() }
     });
-    let state = (of(number()), of(attempts()), instant(), any::<bool>(), of(flight));
+    let death = (cause(), instant()).prop_map(|(cause, at)| Death { cause, at });
+    let state = (of(number()), of(attempts()), instant(), any::<bool>(), of(flight), of(death));
     (number(), new_call(), state).prop_map(
-        |(id, call, (arrival, attempts, rests_until, is_cancelled, flight))| Kept::Call {
+        |(id, call, (arrival, attempts, rests_until, is_cancelled, flight, death))| Kept::Call {
             id: CallId(id),
             call: Box::new(call),
             arrival,
@@ -168,6 +184,7 @@ fn kept_call() -> impl Strategy<Value = Kept> {
             rests_until,
             is_cancelled,
             flight,
+            death,
         },
     )
 }

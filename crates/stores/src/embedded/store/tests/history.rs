@@ -3,8 +3,8 @@
 use proptest::prelude::*;
 use tollgate_core::contract::{Ask, Cost, Lanes, Receipt};
 use tollgate_core::lanes::{
-    Act, CallId, Claim, Count, Lease, NewCall, Order, QueueSpec, Revision, Scope, Settle,
-    Settlement, Write,
+    Act, CallId, Claim, Count, End, Lease, NewCall, Order, QueueSpec, Revision, Revive, Scope,
+    Settle, Settlement, Write,
 };
 use tollgate_core::{
     Definition, Key, LaneName, Limit, LimitName, Partition, Priority, QueueName, Span, Toll,
@@ -27,6 +27,9 @@ pub(super) enum Step {
     },
     Cancel {
         call: u8,
+    },
+    Revive {
+        calls: Vec<(u8, Option<u8>)>,
     },
     Consume {
         toll: (u8, bool, u8),
@@ -116,6 +119,8 @@ pub(super) fn step() -> impl Strategy<Value = Step> {
         8 => (any::<u8>(), any::<u8>(), prop::option::weighted(0.3, fresh()))
             .prop_map(|(lease, outcome, follow)| Step::Settle { lease, outcome, follow }),
         1 => any::<u8>().prop_map(|call| Step::Cancel { call }),
+        3 => prop::collection::vec((any::<u8>(), prop::option::weighted(0.3, 0..9_u8)), 1..9)
+            .prop_map(|calls| Step::Revive { calls }),
         4 => ((0..3_u8, any::<bool>(), 1..=3_u8), any::<bool>())
             .prop_map(|(toll, delay)| Step::Consume { toll, delay }),
         2 => (any::<u8>(), prop::option::weighted(0.8, 0..6_u8))
@@ -158,6 +163,10 @@ pub(super) async fn tell<S: Lanes>(store: &S, step: &Step, seen: &mut Seen) -> S
         Step::Cancel { call } => {
             let cancel = recent(&seen.calls, *call).copied().into_iter().collect();
             act(store, Act { cancel, ..Act::default() }, seen).await
+        }
+        Step::Revive { calls } => {
+            let revive = revives(store, calls, seen).await;
+            act(store, Act { revive, ..Act::default() }, seen).await
         }
         Step::Consume { toll, delay } => {
             let delay_max = delay.then_some(Span::from_secs(2));
@@ -211,12 +220,15 @@ pub(super) async fn told<S: Lanes>(store: &S, seen: &Seen) -> String {
     let calls = store.explain(seen.calls.clone()).await.unwrap().into_iter();
     let calls = calls.map(|told| told.map(|told| (told.attempts, told.position, told.not_before)));
     let calls: Vec<_> = calls.collect();
+    let dead = store.ends(seen.calls.clone()).await.unwrap();
+    // Other ends are forgotten when a store is opened again.
+    let dead: Vec<_> = dead.into_iter().map(|end| end == Some(End::Dead)).collect();
     let records = store.records(vec![key(0), key(1)]).await.unwrap();
     let meters = (0..3)
         .flat_map(|limit| [false, true].map(|is_given| (limit_name(limit), partition(is_given))));
     let meters = store.inspect(meters.collect()).await.unwrap().into_iter();
     let meters = meters.map(|told| told.map(|told| (told.standing, told.in_flight, told.closed)));
-    format!("{calls:?} {records:?} {:?}", meters.collect::<Vec<_>>())
+    format!("{calls:?} {dead:?} {records:?} {:?}", meters.collect::<Vec<_>>())
 }
 
 async fn act<S: Lanes>(store: &S, act: Act, seen: &mut Seen) -> String {
@@ -230,6 +242,17 @@ async fn act<S: Lanes>(store: &S, act: Act, seen: &mut Seen) -> String {
         }
     }
     format!("{answer:?}")
+}
+
+/// Of all calls there were: most that died are not among the last.
+async fn revives<S: Lanes>(store: &S, calls: &[(u8, Option<u8>)], seen: &Seen) -> Vec<Revive> {
+    let now = store.now().await.unwrap();
+    let revive = calls.iter().filter_map(|(call, delay)| {
+        let not_before = delay.map(|delay| now.wall.plus(Span::from_secs(delay.into())));
+        let call = *seen.calls.get(usize::from(*call) % seen.calls.len().max(1))?;
+        Some(Revive { call, not_before })
+    });
+    revive.collect()
 }
 
 async fn each<S: Lanes>(store: &S, calls: &[Fresh]) -> Vec<NewCall> {
@@ -289,6 +312,7 @@ fn spec(which: u8) -> QueueSpec {
         failures_max: 3,
         crashes_max: 2,
         depth_max: 20,
+        dead_max: 3,
         ..QueueSpec::default()
     };
     match which {

@@ -5,9 +5,10 @@ use proptest::option::of;
 use proptest::prelude::*;
 use proptest::sample::select;
 use tollgate_core::contract::{MeterName, PaidLine, Receipt};
-use tollgate_core::lanes::queue::{LEASE_MAX, PARALLEL_MAX};
+use tollgate_core::lanes::queue::{DEAD_MAX_DEFAULT, LEASE_MAX, PARALLEL_MAX};
 use tollgate_core::lanes::{
-    Attempts, Backoff, CallId, End, Lease, NewCall, OnDead, Order, QueueSpec, QueueToll, Scope,
+    Attempts, Backoff, CallId, DeathCause, End, Lease, NewCall, OnDead, Order, QueueSpec,
+    QueueToll, Scope,
 };
 use tollgate_core::name::NAME_BYTES_MAX;
 use tollgate_core::rule::slots::HoldId;
@@ -150,11 +151,12 @@ pub(super) fn queue_spec() -> impl Strategy<Value = QueueSpec> {
     let depth = prop_oneof![Just(1), Just(u64::MAX), 1..u64::MAX];
     let tolls = vec(queue_toll(), 0..=TOLLS_MAX);
     let behaviour = (order, lease, [most.clone(), most.clone(), most], on_dead);
-    (behaviour, (span(), span()), depth, span(), tolls).prop_map(
+    let dead = prop_oneof![Just(DEAD_MAX_DEFAULT), Just(0), number()];
+    (behaviour, (span(), span()), (depth, dead), span(), tolls).prop_map(
         |(
             (order, lease, [failures, crashes, limited], on_dead),
             (first, most),
-            depth,
+            (depth, dead),
             dedupe,
             tolls,
         )| {
@@ -167,6 +169,7 @@ pub(super) fn queue_spec() -> impl Strategy<Value = QueueSpec> {
                 backoff: Backoff { first, most },
                 on_dead,
                 depth_max: depth,
+                dead_max: dead,
                 dedupe,
                 tolls,
             }
@@ -207,7 +210,12 @@ pub(super) fn attempts() -> impl Strategy<Value = Attempts> {
 }
 
 pub(super) fn end() -> impl Strategy<Value = End> {
-    select(vec![End::Done, End::Dead, End::Cancelled, End::Expired, End::Superseded])
+    select(vec![End::Done, End::Dead, End::Cancelled, End::Expired, End::Superseded, End::Dropped])
+}
+
+pub(super) fn cause() -> impl Strategy<Value = DeathCause> {
+    use DeathCause::{Crashed, Failed, GivenUp, Limited};
+    select(vec![Failed, Crashed, Limited, GivenUp])
 }
 
 pub(super) fn new_call() -> impl Strategy<Value = NewCall> {

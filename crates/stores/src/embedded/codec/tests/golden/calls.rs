@@ -1,7 +1,9 @@
 //! Records of calls: accepted, started, settled, ended, kept.
 
 use super::{instant, now};
-use tollgate_core::lanes::{Attempts, CallId, Effect, End, Kept, KeptFlight, Lease, NewCall};
+use tollgate_core::lanes::{
+    Attempts, CallId, Death, DeathCause, Effect, End, Kept, KeptFlight, Lease, NewCall,
+};
 use tollgate_core::rule::slots::HoldId;
 use tollgate_core::{Key, LaneName, LimitName, Now, Partition, Payment, Priority, QueueName, Toll};
 
@@ -48,6 +50,16 @@ pub(super) fn golden() -> Vec<(&'static str, Effect)> {
         ("0f ac0202", ended(End::Cancelled)),
         ("0f ac0203", ended(End::Expired)),
         ("0f ac0204", ended(End::Superseded)),
+        ("0f ac0205", ended(End::Dropped)),
+        ("15 ac020102ffffffff0f00", died(DeathCause::Failed)),
+        ("15 ac020102ffffffff0f01", died(DeathCause::Crashed)),
+        ("15 ac020102ffffffff0f02", died(DeathCause::Limited)),
+        ("15 ac020102ffffffff0f03", died(DeathCause::GivenUp)),
+        ("16 01ac0206", Effect::Revived { id: ID, arrival: Some(6), not_before: None }),
+        (
+            "16 02ac02 8980c8a19b92f5d918",
+            Effect::Revived { id: ID, arrival: None, not_before: Some(instant(9)) },
+        ),
         (
             "43 05000000 68656c6c6f04ac02 8080c8a19b92f5d918 00046d61696c02c3bc00",
             Effect::Kept(kept_at_rest()),
@@ -56,6 +68,10 @@ pub(super) fn golden() -> Vec<(&'static str, Effect)> {
             "43 00000000 0bac02 8080c8a19b92f5d918 \
              00 046d61696c 02c3bc 00 06 0102ffffffff0f 07 3c 02 00020439373505 0102043937350507",
             Effect::Kept(kept_in_flight()),
+        ),
+        (
+            "43 00000000 13ac02 8080c8a19b92f5d918 00046d61696c02c3bc00 06 0102ffffffff0f 0212",
+            Effect::Kept(kept_dead()),
         ),
     ]
 }
@@ -124,6 +140,7 @@ fn kept_at_rest() -> Kept {
         rests_until: instant(0),
         is_cancelled: true,
         flight: None,
+        death: None,
     }
 }
 
@@ -145,5 +162,23 @@ fn kept_in_flight() -> Kept {
         rests_until: instant(0),
         is_cancelled: false,
         flight: Some(KeptFlight { token: 7, expires: instant(30), payments }),
+        death: None,
     }
+}
+
+fn kept_dead() -> Kept {
+    Kept::Call {
+        id: ID,
+        call: Box::new(call()),
+        arrival: Some(6),
+        attempts: Some(attempts()),
+        rests_until: instant(0),
+        is_cancelled: false,
+        flight: None,
+        death: Some(Death { cause: DeathCause::Limited, at: instant(9) }),
+    }
+}
+
+fn died(cause: DeathCause) -> Effect {
+    Effect::Died { id: ID, attempts: attempts(), cause }
 }

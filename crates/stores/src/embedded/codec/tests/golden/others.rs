@@ -2,6 +2,7 @@
 
 use super::{instant, now};
 use tollgate_core::contract::{MeterName, PaidLine, Receipt};
+use tollgate_core::lanes::queue::DEAD_MAX_DEFAULT;
 use tollgate_core::lanes::{
     Backoff, CallId, Effect, Kept, OnDead, Order, QueueSpec, QueueToll, Revision, Scope,
 };
@@ -38,6 +39,11 @@ fn settings() -> Vec<(&'static str, Effect)> {
             "02 046d61696c 01c801 01 02 03 ffffffff0f 04 05 01 06 07 02 \
              020673747269706509 010673747269706503616c6c",
             Effect::QueueDefined { name: queue(), spec: spec() },
+        ),
+        (
+            "02 046d61696c 01c801 01 02 03 ffffffff0f 04 05 03 06 07 02 \
+             020673747269706509 010673747269706503616c6c 00",
+            Effect::QueueDefined { name: queue(), spec: QueueSpec { dead_max: 0, ..spec() } },
         ),
         ("03 046d61696c016164", Effect::LaneWeighed { queue: queue(), lane: lane(), weight: 100 }),
         ("04 00046d61696c", Effect::Paused(Scope::Queue(queue()))),
@@ -118,6 +124,7 @@ fn spec() -> QueueSpec {
         backoff: Backoff { first: Span::from_nanos(4), most: Span::from_nanos(5) },
         on_dead: OnDead::Hold,
         depth_max: 6,
+        dead_max: DEAD_MAX_DEFAULT,
         dedupe: Span::from_nanos(7),
         tolls: vec![toll(None, Some(Priority::MAX)), toll(LimitName::new("all").ok(), None)],
     }
