@@ -6,6 +6,7 @@
 //! sleeps.
 
 mod ask;
+mod browse;
 #[cfg(any(test, feature = "conformance"))]
 pub mod conformance;
 #[cfg(any(test, feature = "reference"))]
@@ -14,6 +15,10 @@ pub mod kept;
 pub use ask::{
     Ask, AskError, Cost, DELAY_MAX, Paid, PaidLine, RECEIPT_LIFE_MAX, Receipt, ReceiptError,
     Refusal,
+};
+
+pub use browse::{
+    CallState, CallView, CallsQuery, LaneState, LimitView, MeterPage, PAGE_MAX, QueueState,
 };
 
 use crate::lanes::{
@@ -167,6 +172,64 @@ pub trait Lanes: Meters {
 
     /// The records of keys.
     fn records(&self, keys: Vec<Key>) -> impl Future<Output = Answer<Vec<Option<Record>>>> + Send;
+
+    /// Queues by name, after one, up to [`PAGE_MAX`].
+    fn queues(
+        &self,
+        after: Option<QueueName>,
+        most: usize,
+    ) -> impl Future<Output = Answer<Vec<QueueState>>> + Send;
+
+    /// Lanes of a queue by name, after one, up to [`PAGE_MAX`]; `None` if there is no such queue. May
+    /// cost a look at each lane of the queue.
+    fn lanes(
+        &self,
+        queue: QueueName,
+        after: Option<LaneName>,
+        most: usize,
+    ) -> impl Future<Output = Answer<Option<Vec<LaneState>>>> + Send;
+
+    /// Calls by id. May cost a look at every call there is, unless the dead or one lane are asked for.
+    fn calls(&self, query: CallsQuery) -> impl Future<Output = Answer<Vec<CallView>>> + Send;
+
+    /// Calls as they are; `None` for those that ended for good or never were.
+    fn look(
+        &self,
+        calls: Vec<CallId>,
+    ) -> impl Future<Output = Answer<Vec<Option<CallView>>>> + Send;
+
+    /// The bodies of calls, as many as the caller can hold; `None` for those that ended for good or
+    /// never were.
+    fn bodies(
+        &self,
+        calls: Vec<CallId>,
+    ) -> impl Future<Output = Answer<Vec<Option<Box<[u8]>>>>> + Send;
+
+    /// Limits by name, after one, up to [`PAGE_MAX`].
+    fn limits(
+        &self,
+        after: Option<LimitName>,
+        most: usize,
+    ) -> impl Future<Output = Answer<Vec<LimitView>>> + Send;
+
+    /// The meters of a limit that are not as new, or where someone stands, by partition, after one, up
+    /// to [`PAGE_MAX`]: the global one first. `None` if there is no such limit. May cost a look at each
+    /// meter of the limit.
+    fn meters(
+        &self,
+        limit: LimitName,
+        after: Option<Partition>,
+        most: usize,
+    ) -> impl Future<Output = Answer<Option<MeterPage>>> + Send;
+
+    /// Records whose keys begin so, by key, after one, up to [`PAGE_MAX`]. May cost a look at every
+    /// record.
+    fn records_of(
+        &self,
+        prefix: String,
+        after: Option<Key>,
+        most: usize,
+    ) -> impl Future<Output = Answer<Vec<(Key, Record)>>> + Send;
 }
 
 /// What whoever drives a store should do.

@@ -13,6 +13,7 @@
 
 pub mod acts;
 pub mod asks;
+pub mod browsing;
 mod cases;
 pub mod dead;
 pub mod door;

@@ -2,8 +2,8 @@
 //! for the naive reference and the scheduler, to be compared with stores.
 
 use super::{
-    Answer, Ask, AskError, Cost, Lanes, MeterName, MeterState, Meters, Paid, Receipt, ReceiptError,
-    Woken,
+    Answer, Ask, AskError, CallView, CallsQuery, Cost, LaneState, Lanes, LimitView, MeterName,
+    MeterPage, MeterState, Meters, Paid, QueueState, Receipt, ReceiptError, Woken,
 };
 use crate::lanes::naive::Naive;
 use crate::lanes::{
@@ -77,6 +77,14 @@ machine! {
     take_woken() -> Vec<QueueName>;
     explain(id: CallId, now: Now) -> Option<Explanation>;
     record(key: &Key) -> Option<&Record>;
+    queues(after: Option<&QueueName>, most: usize) -> Vec<QueueState>;
+    lanes(queue: &QueueName, after: Option<&LaneName>, most: usize) -> Option<Vec<LaneState>>;
+    calls(query: &CallsQuery, now: Now) -> Vec<CallView>;
+    look(ids: &[CallId], now: Now) -> Vec<Option<CallView>>;
+    limits(after: Option<&LimitName>, most: usize) -> Vec<LimitView>;
+    meters(limit: &LimitName, after: Option<&Partition>, most: usize, now: Now)
+        -> Option<MeterPage>;
+    records_of(prefix: &str, after: Option<&Key>, most: usize) -> Vec<(Key, Record)>;
 }
 
 /// A machine behind the contracts.
@@ -308,5 +316,63 @@ impl<M: Machine> Lanes for Kept<M> {
 
     async fn records(&self, keys: Vec<Key>) -> Answer<Vec<Option<Record>>> {
         self.tell(|machine, _| keys.iter().map(|key| machine.record(key).cloned()).collect())
+    }
+    async fn queues(&self, after: Option<QueueName>, most: usize) -> Answer<Vec<QueueState>> {
+        self.tell(|machine, _| machine.queues(after.as_ref(), most))
+    }
+
+    async fn lanes(
+        &self,
+        queue: QueueName,
+        after: Option<LaneName>,
+        most: usize,
+    ) -> Answer<Option<Vec<LaneState>>> {
+        self.tell(|machine, now| {
+            machine.advance(now);
+            machine.lanes(&queue, after.as_ref(), most)
+        })
+    }
+
+    async fn calls(&self, query: CallsQuery) -> Answer<Vec<CallView>> {
+        self.tell(|machine, now| {
+            machine.advance(now);
+            machine.calls(&query, now)
+        })
+    }
+
+    async fn look(&self, calls: Vec<CallId>) -> Answer<Vec<Option<CallView>>> {
+        self.tell(|machine, now| {
+            machine.advance(now);
+            machine.look(&calls, now)
+        })
+    }
+
+    async fn bodies(&self, calls: Vec<CallId>) -> Answer<Vec<Option<Box<[u8]>>>> {
+        let views = self.look(calls).await?;
+        let inner = self.lock();
+        let body = |view: Option<CallView>| inner.bodies.get(&view?.id).cloned();
+        Ok(views.into_iter().map(body).collect())
+    }
+
+    async fn limits(&self, after: Option<LimitName>, most: usize) -> Answer<Vec<LimitView>> {
+        self.tell(|machine, _| machine.limits(after.as_ref(), most))
+    }
+
+    async fn meters(
+        &self,
+        limit: LimitName,
+        after: Option<Partition>,
+        most: usize,
+    ) -> Answer<Option<MeterPage>> {
+        self.tell(|machine, now| machine.meters(&limit, after.as_ref(), most, now))
+    }
+
+    async fn records_of(
+        &self,
+        prefix: String,
+        after: Option<Key>,
+        most: usize,
+    ) -> Answer<Vec<(Key, Record)>> {
+        self.tell(|machine, _| machine.records_of(&prefix, after.as_ref(), most))
     }
 }

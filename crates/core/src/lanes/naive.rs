@@ -6,6 +6,7 @@
 
 mod advance;
 mod ask;
+mod browse;
 mod check;
 mod claim;
 mod dead;

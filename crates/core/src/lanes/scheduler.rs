@@ -8,6 +8,7 @@ mod act;
 mod advance;
 mod apply;
 mod ask;
+mod browse;
 mod calls;
 mod claim;
 mod dead;

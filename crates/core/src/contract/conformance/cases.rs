@@ -140,6 +140,19 @@ macro_rules! lanes_conformance {
                 a_call_in_flight_at_rest_or_held_back_says_so,
                 a_call_that_is_not_due_says_when_it_is,
                 a_call_that_ended_is_not_explained;
+            browsing:
+                queues_come_by_name_with_what_is_in_them,
+                lanes_come_by_name_with_what_is_in_them,
+                lanes_of_which_nothing_is_known_are_not_listed,
+                a_page_holds_no_more_than_a_thousand,
+                calls_come_by_id_with_the_state_they_are_in,
+                calls_of_one_lane_are_found_in_every_state,
+                a_dead_call_says_why_and_when_it_died,
+                a_call_that_ended_for_good_is_not_seen,
+                bodies_are_read_of_calls_in_every_state,
+                limits_come_by_name_unless_they_were_removed,
+                meters_come_by_partition_and_the_global_one_first,
+                records_are_found_by_how_their_keys_begin;
             driving:
                 what_is_blocked_is_due_when_it_opens,
                 what_is_delayed_rests_or_is_leased_is_due_in_time,

@@ -1,7 +1,9 @@
 //! Both state machines side by side, under the same clock.
 
 use super::steps::{Fresh, Held, Outcome, Step};
-use crate::contract::{Ask, Cost, MeterName, MeterState, Paid, Receipt};
+use crate::contract::{
+    Ask, CallState, CallsQuery, Cost, MeterName, MeterState, Paid, QueueState, Receipt,
+};
 use crate::lanes::naive::Naive;
 use crate::lanes::{
     Act, CallId, Claim, Count, Effect, End, Explanation, Lease, NewCall, OnDead, Order, QueueSpec,
@@ -141,15 +143,39 @@ impl World {
         let others = told(&|id| self.scheduler.explain(id, now));
         let meters = states(&|meter| self.naive.inspect(meter, now));
         let others_meters = states(&|meter| self.scheduler.inspect(meter, now));
-        let dead = |is_dead: &dyn Fn(CallId) -> bool| {
-            (0..self.calls).map(CallId).filter(|id| is_dead(*id)).collect::<Vec<_>>()
-        };
-        let ones_dead = dead(&|id| self.naive.end(id) == Some(End::Dead));
-        let others_dead = dead(&|id| self.scheduler.is_among_dead(id));
+        let [ones_seen, others_seen] = self.browsed();
         [
-            format!("{naive} {ones:?} {ones_dead:?} {meters:?}"),
-            format!("{scheduler} {others:?} {others_dead:?} {others_meters:?}"),
+            format!("{naive} {ones:?} {meters:?} {ones_seen}"),
+            format!("{scheduler} {others:?} {others_meters:?} {others_seen}"),
         ]
+    }
+
+    /// A part of what can be browsed, and pages, that differ from step to step: all of it each time
+    /// would take longer than all else.
+    fn browsed(&self) -> [String; 2] {
+        let which = self.effects.len();
+        let (now, most) = (self.now, 1 + which % 7);
+        let after = Some(CallId(which as u64 % 5)).filter(|id| id.0 > 0);
+        macro_rules! seen {
+            ($machine:expr) => {{
+                let machine = &$machine;
+                let mut seen = String::new();
+                let (queue, limit) = (queue_name(which % 2), limit_name(which % 4));
+                seen += &format!("{:?}", machine.lanes(&queue, None, most));
+                seen += &format!("{:?}", machine.lanes(&queue, Some(&lane_name(0)), 9));
+                for query in queries(&queue, after, most).into_iter().skip(which % 3).step_by(3) {
+                    seen += &format!("{:?}", machine.calls(&query, now));
+                }
+                seen += &format!("{:?}", machine.meters(&limit, None, most, now));
+                // How many lanes are known and empty is not for both to say alike.
+                let queues = machine.queues(None, 9).into_iter();
+                let queues = queues.map(|queue| QueueState { lanes: 0, ..queue });
+                let records = machine.records_of("", Some(&key(0)), most);
+                let limits = machine.limits(None, most);
+                seen + &format!("{:?} {records:?} {limits:?}", queues.collect::<Vec<_>>())
+            }};
+        }
+        [seen!(self.naive), seen!(self.scheduler)]
     }
 
     fn act(&mut self, act: &Act) -> [String; 2] {
@@ -297,6 +323,16 @@ impl World {
             body: [].into(),
         }
     }
+}
+
+fn queries(queue: &QueueName, after: Option<CallId>, most: usize) -> Vec<CallsQuery> {
+    use CallState::{Dead, InFlight, NotDue, Resting, Waiting};
+    let query = |lane, state| CallsQuery { queue: queue.clone(), lane, state, after, most };
+    let states = [Waiting, NotDue, Resting, InFlight, Dead].map(Some);
+    let lanes = (0..3).map(|lane| query(Some(lane_name(lane)), None));
+    let of_lane = states.map(|state| query(Some(lane_name(0)), state));
+    let of_queue = states.map(|state| query(None, state));
+    lanes.chain(of_lane).chain(of_queue).chain([query(None, None)]).collect()
 }
 
 fn nothing() -> [String; 2] {

@@ -1,14 +1,13 @@
 //! What lasts, as a list of facts that make the same state when they are applied.
 
 use super::Scheduler;
-use super::calls::{Call, CallSlot, Flight, Line, Progress};
+use super::calls::{Call, CallSlot, Flight, Progress};
 use crate::lanes::call::NewCall;
 use crate::lanes::claim::Scope;
 use crate::lanes::effect::Effect;
 use crate::lanes::kept::{Kept, KeptFlight};
 use crate::meter::Meter;
 use crate::time::{Now, Timestamp};
-use crate::toll::Toll;
 use std::collections::HashMap;
 
 impl Scheduler {
@@ -55,15 +54,10 @@ impl Scheduler {
     fn kept_call(&self, slot: CallSlot, expires: Option<Timestamp>) -> Effect {
         let call = &self.calls[slot];
         let lane = &self.lanes[call.lane];
-        let toll = |line: &Line| {
-            let (limit, partition) = self.meters.name(line.meter);
-            let Line { weight, hears_feedback, .. } = *line;
-            Toll { limit: limit.clone(), partition: partition.cloned(), weight, hears_feedback }
-        };
         let new = NewCall {
             queue: self.lanes.queue(lane.queue).name.clone(),
             lane: lane.name.clone(),
-            tolls: self.calls.lines(call).iter().map(toll).collect(),
+            tolls: self.calls.lines(call).iter().map(|line| self.toll(line)).collect(),
             priority: call.priority,
             not_before: call.due(),
             expires: expires.filter(|_| call.may_expire),

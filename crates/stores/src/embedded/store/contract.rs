@@ -3,15 +3,15 @@
 use super::Embedded;
 use super::inbox::Kind;
 use tollgate_core::contract::{
-    Answer, Ask, AskError, Cost, Lanes, MeterName, MeterState, Meters, Paid, Receipt, ReceiptError,
-    Woken,
+    Answer, Ask, AskError, CallView, CallsQuery, Cost, LaneState, Lanes, LimitView, MeterName,
+    MeterPage, MeterState, Meters, Paid, QueueState, Receipt, ReceiptError, Woken,
 };
 use tollgate_core::lanes::{
     Act, ActError, Acted, CallId, Claim, Claimed, End, Explanation, Lease, QueueError, QueueSpec,
     Record, Scope,
 };
 use tollgate_core::{
-    Definition, Key, LaneName, LimitName, Now, QueueName, Span, Standing, Timestamp,
+    Definition, Key, LaneName, LimitName, Now, Partition, QueueName, Span, Standing, Timestamp,
 };
 
 /// Bodies and records of acts that are done together.
@@ -194,6 +194,82 @@ impl Lanes for Embedded {
         // A revision that was told is never given again.
         self.tell(Kind::Change, move |state, _| {
             keys.iter().map(|key| state.scheduler.record(key).cloned()).collect()
+        })
+        .await
+    }
+    async fn queues(&self, after: Option<QueueName>, most: usize) -> Answer<Vec<QueueState>> {
+        self.tell(Kind::Look, move |state, _| state.scheduler.queues(after.as_ref(), most)).await
+    }
+
+    async fn lanes(
+        &self,
+        queue: QueueName,
+        after: Option<LaneName>,
+        most: usize,
+    ) -> Answer<Option<Vec<LaneState>>> {
+        // The name of a call that was told is never given to another.
+        self.tell(Kind::Change, move |state, now| {
+            state.scheduler.advance(now);
+            state.scheduler.lanes(&queue, after.as_ref(), most)
+        })
+        .await
+    }
+
+    async fn calls(&self, query: CallsQuery) -> Answer<Vec<CallView>> {
+        // As with lanes.
+        self.tell(Kind::Change, move |state, now| {
+            state.scheduler.advance(now);
+            state.scheduler.calls(&query, now)
+        })
+        .await
+    }
+
+    async fn look(&self, calls: Vec<CallId>) -> Answer<Vec<Option<CallView>>> {
+        // A death that was told has happened, whatever comes.
+        self.tell(Kind::Change, move |state, now| {
+            state.scheduler.advance(now);
+            state.scheduler.look(&calls, now)
+        })
+        .await
+    }
+
+    async fn bodies(&self, calls: Vec<CallId>) -> Answer<Vec<Option<Box<[u8]>>>> {
+        let found = self.tell(Kind::Change, move |state, now| {
+            state.scheduler.advance(now);
+            calls.iter().map(|id| (*id, state.body(*id))).collect::<Vec<_>>()
+        });
+        let mut bodies = Vec::new();
+        for (id, at) in found.await? {
+            bodies.push(self.body(id, at).await?);
+        }
+        Ok(bodies)
+    }
+
+    async fn limits(&self, after: Option<LimitName>, most: usize) -> Answer<Vec<LimitView>> {
+        self.tell(Kind::Look, move |state, _| state.scheduler.limits(after.as_ref(), most)).await
+    }
+
+    async fn meters(
+        &self,
+        limit: LimitName,
+        after: Option<Partition>,
+        most: usize,
+    ) -> Answer<Option<MeterPage>> {
+        self.tell(Kind::Look, move |state, now| {
+            state.scheduler.meters(&limit, after.as_ref(), most, now)
+        })
+        .await
+    }
+
+    async fn records_of(
+        &self,
+        prefix: String,
+        after: Option<Key>,
+        most: usize,
+    ) -> Answer<Vec<(Key, Record)>> {
+        // A revision that was told is never given again.
+        self.tell(Kind::Change, move |state, _| {
+            state.scheduler.records_of(&prefix, after.as_ref(), most)
         })
         .await
     }
