@@ -58,6 +58,31 @@ pub enum StoreError {
     },
 }
 
+/// Most partitions of one limit with rules of their own: they are kept in memory for good.
+pub const OVERRIDES_MAX: usize = 100_000;
+/// Longest reason of a closure, in characters: it is kept with the meter.
+pub const REASON_CHARS_MAX: usize = 256;
+
+/// Why a meter was not changed.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum MeterError {
+    /// There is no such limit.
+    #[error("there is no limit {limit}: define it first")]
+    UnknownLimit {
+        /// What was named.
+        limit: LimitName,
+    },
+    /// More partitions would have rules of their own than one limit may keep.
+    #[error(
+        "{limit} has {OVERRIDES_MAX} partitions with rules of their own, the most it may: take some away, or use a second limit"
+    )]
+    TooManyOverrides {
+        /// Which limit.
+        limit: LimitName,
+    },
+}
+
 /// What becomes of one thing of a batch, or why the store could say nothing of any.
 pub type Answer<T> = Result<T, StoreError>;
 
@@ -104,8 +129,33 @@ pub trait Meters: Send + Sync {
         meters: Vec<MeterName>,
     ) -> impl Future<Output = Answer<Vec<Option<MeterState>>>> + Send;
 
-    /// Ends a closure that an upstream asked for.
+    /// Ends a closure that an upstream or an operator asked for.
     fn reopen(&self, meter: MeterName) -> impl Future<Output = Answer<()>> + Send;
+
+    /// Gives one partition of a limit rules of its own, or takes them away (`None`): at once, for
+    /// waiting calls, too. What was spent stays spent. They stay when the limit is changed, and are
+    /// back with it when it was removed.
+    fn override_partition(
+        &self,
+        limit: LimitName,
+        partition: Partition,
+        definition: Option<Definition>,
+    ) -> impl Future<Output = Answer<Result<(), MeterError>>> + Send;
+
+    /// Lets nothing pass a meter for so long, at most a day, as an upstream's `429` does. Closed for
+    /// longer already, it stays so. Of the reason, the first [`REASON_CHARS_MAX`] characters are kept.
+    fn close(
+        &self,
+        meter: MeterName,
+        span: Span,
+        reason: String,
+    ) -> impl Future<Output = Answer<Result<(), MeterError>>> + Send;
+
+    /// Forgets what was spent at a meter: an operator's act. Slots stay held, and a closure stays.
+    fn reset(
+        &self,
+        meter: MeterName,
+    ) -> impl Future<Output = Answer<Result<(), MeterError>>> + Send;
 }
 
 /// Calls that wait in order, start under limits, and are settled.
@@ -212,8 +262,8 @@ pub trait Lanes: Meters {
         most: usize,
     ) -> impl Future<Output = Answer<Vec<LimitView>>> + Send;
 
-    /// The meters of a limit that are not as new, or where someone stands, by partition, after one, up
-    /// to [`PAGE_MAX`]: the global one first. `None` if there is no such limit. May cost a look at each
+    /// The meters of a limit that are not as new, or where someone stands, or that have rules of their
+    /// own, by partition, after one, up to [`PAGE_MAX`]: the global one first. `None` if there is no such limit. May cost a look at each
     /// meter of the limit.
     fn meters(
         &self,
@@ -245,6 +295,8 @@ pub struct Woken {
 /// How a meter stands.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MeterState {
+    /// The rules it follows: its limit's, or its partition's own.
+    pub definition: Definition,
     /// Its tightest rule.
     pub standing: Standing,
     /// Slots that are held.
@@ -259,6 +311,7 @@ impl MeterState {
     /// As a meter is, with so many who stand at it.
     pub fn new(meter: &Meter, definition: &Definition, waiting: u64, now: Now) -> Self {
         Self {
+            definition: definition.clone(),
             standing: meter.standing(definition, now),
             in_flight: meter.in_flight(definition, now),
             waiting,

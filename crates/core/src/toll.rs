@@ -55,17 +55,17 @@ pub enum TollError {
     },
 }
 
-/// Refuses what can never pass, by the limits as they are. Two tolls at one meter add up.
+/// Refuses what can never pass, by the rules that each toll's meter follows. Two tolls at one meter add up.
 pub fn check<'a>(
     tolls: &[Toll],
-    definition: impl Fn(&LimitName) -> Option<&'a Definition>,
+    definition: impl Fn(&Toll) -> Option<&'a Definition>,
 ) -> Result<(), TollError> {
     if tolls.len() > TOLLS_MAX {
         return Err(TollError::TooMany { count: tolls.len() });
     }
     for toll in tolls {
         let limit = || toll.limit.clone();
-        let Some(definition) = definition(&toll.limit) else {
+        let Some(definition) = definition(toll) else {
             return Err(TollError::UnknownLimit { limit: limit() });
         };
         if toll.weight == 0 {

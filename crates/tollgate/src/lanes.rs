@@ -2,7 +2,8 @@
 //! what it answers.
 
 pub use tollgate_core::contract::{
-    Answer, Ask, AskError, Lanes, MeterState, Meters, Paid, Receipt, StoreError,
+    Answer, Ask, AskError, CallState, CallView, CallsQuery, LaneState, Lanes, LimitView,
+    MeterError, MeterPage, MeterState, Meters, PAGE_MAX, Paid, QueueState, Receipt, StoreError,
 };
 pub use tollgate_core::lanes::*;
 pub use tollgate_core::{Definition, Key, LaneName, LimitName, Meter, Partition, QueueName, Toll};

@@ -19,6 +19,7 @@ pub mod dead;
 pub mod door;
 pub mod driving;
 pub mod explained;
+pub mod operated;
 pub mod order;
 pub mod scopes;
 pub mod settling;

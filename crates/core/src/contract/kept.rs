@@ -2,8 +2,8 @@
 //! for the naive reference and the scheduler, to be compared with stores.
 
 use super::{
-    Answer, Ask, AskError, CallView, CallsQuery, Cost, LaneState, Lanes, LimitView, MeterName,
-    MeterPage, MeterState, Meters, Paid, QueueState, Receipt, ReceiptError, Woken,
+    Answer, Ask, AskError, CallView, CallsQuery, Cost, LaneState, Lanes, LimitView, MeterError,
+    MeterName, MeterPage, MeterState, Meters, Paid, QueueState, Receipt, ReceiptError, Woken,
 };
 use crate::lanes::naive::Naive;
 use crate::lanes::{
@@ -65,6 +65,14 @@ machine! {
     renew_receipt(receipt: &Receipt, life: Span, now: Now) -> Result<Receipt, ReceiptError>;
     inspect(meter: &MeterName, now: Now) -> Option<MeterState>;
     reopen(limit: &LimitName, partition: Option<&Partition>, now: Now);
+    override_partition(
+        limit: &LimitName,
+        partition: &Partition,
+        definition: Option<Definition>,
+        now: Now
+    ) -> Result<(), MeterError>;
+    close(meter: &MeterName, span: Span, reason: &str, now: Now) -> Result<(), MeterError>;
+    reset(meter: &MeterName, now: Now) -> Result<(), MeterError>;
     act(act: Act, now: Now) -> Result<Acted, ActError>;
     claim(claim: &Claim, now: Now) -> Vec<Started>;
     ask(queue: &QueueName, until: Timestamp, now: Now);
@@ -213,6 +221,28 @@ impl<M: Machine> Meters for Kept<M> {
 
     async fn reopen(&self, (limit, partition): MeterName) -> Answer<()> {
         self.tell(|machine, now| machine.reopen(&limit, partition.as_ref(), now))
+    }
+
+    async fn override_partition(
+        &self,
+        limit: LimitName,
+        partition: Partition,
+        definition: Option<Definition>,
+    ) -> Answer<Result<(), MeterError>> {
+        self.tell(|machine, now| machine.override_partition(&limit, &partition, definition, now))
+    }
+
+    async fn close(
+        &self,
+        meter: MeterName,
+        span: Span,
+        reason: String,
+    ) -> Answer<Result<(), MeterError>> {
+        self.tell(|machine, now| machine.close(&meter, span, &reason, now))
+    }
+
+    async fn reset(&self, meter: MeterName) -> Answer<Result<(), MeterError>> {
+        self.tell(|machine, now| machine.reset(&meter, now))
     }
 }
 

@@ -16,6 +16,9 @@ impl Effect {
     pub fn now(&self) -> Option<Now> {
         match self {
             Self::LimitDefined { now, .. }
+            | Self::PartitionDefined { now, .. }
+            | Self::ClosedBy { now, .. }
+            | Self::Reset { now, .. }
             | Self::Started { now, .. }
             | Self::Renewed { now, .. }
             | Self::Settled { now, .. }
@@ -40,6 +43,35 @@ pub enum Effect {
         /// `None`: removed.
         definition: Option<Definition>,
         /// When: what was spent by then is carried over.
+        now: Now,
+    },
+    /// A partition of a limit was given rules of its own, or lost them.
+    PartitionDefined {
+        /// Of which limit.
+        limit: LimitName,
+        /// Which.
+        partition: Partition,
+        /// `None`: it follows the limit again.
+        definition: Option<Definition>,
+        /// When: what was spent by then is carried over.
+        now: Now,
+    },
+    /// An operator closed a meter.
+    ClosedBy {
+        /// Which.
+        meter: MeterName,
+        /// Until when.
+        until: Timestamp,
+        /// Why.
+        reason: Box<str>,
+        /// When.
+        now: Now,
+    },
+    /// What was spent at a meter was forgotten.
+    Reset {
+        /// Which.
+        meter: MeterName,
+        /// When.
         now: Now,
     },
     /// A queue was defined or changed.

@@ -13,6 +13,7 @@ mod dead;
 mod enqueue;
 mod explain;
 mod heads;
+mod operate;
 mod perform;
 mod ways;
 
@@ -33,6 +34,8 @@ use std::collections::BTreeMap;
 pub struct Naive {
     limits: BTreeMap<LimitName, KnownLimit>,
     meters: BTreeMap<MeterKey, Meter>,
+    /// Meters with rules of their own.
+    overrides: BTreeMap<MeterKey, Definition>,
     /// The virtual time of each meter; 0 if it is not here.
     vtimes: BTreeMap<MeterKey, u64>,
     /// How far each lane was served at each meter; 0 if it is not here.
@@ -232,14 +235,6 @@ impl Naive {
         }
     }
 
-    /// Ends the closure of a meter.
-    pub fn reopen(&mut self, limit: &LimitName, partition: Option<&Partition>, now: Now) {
-        self.advance(now);
-        if let Some(meter) = self.meters.get_mut(&(limit.clone(), partition.cloned())) {
-            meter.reopen();
-        }
-    }
-
     /// Says until when someone asks for a queue's calls, whatever was said before.
     pub fn ask(&mut self, queue: &QueueName, until: Timestamp, now: Now) {
         self.advance(now);
@@ -285,8 +280,8 @@ impl Naive {
         if old.definition == new {
             return;
         }
-        for ((limit, _), meter) in &mut self.meters {
-            if limit == name {
+        for (key, meter) in &mut self.meters {
+            if key.0 == *name && !self.overrides.contains_key(key) {
                 meter.carry(&old.definition, &new, now);
             }
         }
@@ -343,8 +338,14 @@ impl Naive {
         }
     }
 
+    /// The rules that a meter follows, if its limit is not removed.
+    fn definition(&self, meter: &MeterKey) -> Option<&Definition> {
+        let common = self.common(&meter.0)?;
+        Some(self.overrides.get(meter).unwrap_or(common))
+    }
+
     /// The definition of a limit that is not removed.
-    fn definition(&self, name: &LimitName) -> Option<&Definition> {
+    fn common(&self, name: &LimitName) -> Option<&Definition> {
         self.limits.get(name).filter(|limit| limit.is_defined).map(|limit| &limit.definition)
     }
 }

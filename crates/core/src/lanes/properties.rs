@@ -24,7 +24,7 @@ proptest! {
     fn what_was_applied_again_is_what_was_decided(steps in vec(step(), 1..60)) {
         let mut world = World::new();
         for step in steps.iter().chain([&Step::Wait(0)]) {
-            let _ = world.step(step);
+            let _ = world.take(step);
         }
         let mut recovered = super::Scheduler::recovered(&world.effects);
         recovered.advance(world.now);
@@ -41,7 +41,7 @@ proptest! {
     fn a_snapshot_is_all_that_lasts(steps in vec(step(), 1..60)) {
         let mut world = World::new();
         for step in steps.iter().chain([&Step::Wait(0)]) {
-            let _ = world.step(step);
+            let _ = world.take(step);
         }
         let mut facts = Vec::new();
         world.scheduler.snapshot(world.now, |fact| facts.push(fact));
@@ -66,11 +66,11 @@ proptest! {
     ) {
         let mut world = World::new();
         for step in steps.iter().chain([&Step::Wait(0)]) {
-            let _ = world.step(step);
+            let _ = world.take(step);
         }
         let told: Vec<_> = (0..world.calls).map(|id| world.not_before(super::CallId(id))).collect();
         for wait in waits {
-            let _ = world.step(&Step::Wait(wait));
+            let _ = world.take(&Step::Wait(wait));
             for queue in 0..2 {
                 for id in world.starts(queue) {
                     let told = told.get(usize::try_from(id.0).unwrap()).copied().flatten();

@@ -19,6 +19,7 @@ mod lanes;
 #[cfg(test)]
 mod lasting;
 mod meters;
+mod operate;
 mod snapshot;
 mod sorted;
 mod waiting;
@@ -29,7 +30,7 @@ use super::claim::Scope;
 use super::effect::Effect;
 use super::queue::{LANE_WEIGHT_MAX, LEASE_MAX, QueueError, QueueSpec};
 use crate::limit::Definition;
-use crate::name::{Key, LaneName, LimitName, Partition, QueueName};
+use crate::name::{Key, LaneName, LimitName, QueueName};
 use crate::time::{Now, Span, Timestamp};
 use advance::Timers;
 use calls::{CallSlot, Calls, LaneSlot, MeterSlot};
@@ -177,12 +178,6 @@ impl Scheduler {
         let (queue, lane) = (queue.clone(), lane.clone());
         self.emit(Effect::LaneWeighed { queue, lane, weight });
         self.rehead();
-    }
-
-    /// Ends a closure that an upstream asked for.
-    pub fn reopen(&mut self, limit: &LimitName, partition: Option<&Partition>, now: Now) {
-        self.advance(now);
-        self.emit(Effect::Reopened { limit: limit.clone(), partition: partition.cloned() });
     }
 
     /// The queues that may have something to start since this was asked last: whoever asks for one

@@ -153,6 +153,18 @@ macro_rules! lanes_conformance {
                 limits_come_by_name_unless_they_were_removed,
                 meters_come_by_partition_and_the_global_one_first,
                 records_are_found_by_how_their_keys_begin;
+            operated:
+                a_partition_with_rules_of_its_own_follows_them,
+                a_partition_with_rules_of_its_own_is_seen,
+                rules_of_its_own_keep_what_was_spent,
+                rules_of_its_own_outlast_a_change_of_the_limit_and_its_removal,
+                calls_that_wait_at_a_partition_follow_its_new_rules_at_once,
+                the_door_knows_the_capacity_of_a_partition,
+                a_weight_that_its_partition_shuts_out_parks_until_the_rules_go,
+                a_closed_meter_lets_nothing_pass_until_its_time,
+                a_meter_is_closed_for_a_day_at_most_and_never_for_less_than_it_was,
+                a_reset_meter_has_forgotten_what_was_spent_and_holds_its_slots,
+                a_limit_that_is_unknown_cannot_be_operated;
             driving:
                 what_is_blocked_is_due_when_it_opens,
                 what_is_delayed_rests_or_is_leased_is_due_in_time,

@@ -9,7 +9,6 @@ use crate::contract::{
 use crate::gate;
 use crate::limit::Definition;
 use crate::meter::{Holding, Meter, Payment, Standing};
-use crate::name::LimitName;
 use crate::rule::slots::HoldId;
 use crate::time::{Now, Span};
 use crate::turn::{Company, Place, Priority};
@@ -50,7 +49,7 @@ impl Naive {
         let holding = Holding { id: HoldId(id), expires };
         let mut paid = Vec::new();
         for line in &owed {
-            let Some(definition) = self.definition(&line.meter.0).cloned() else { continue };
+            let Some(definition) = self.definition(&line.meter).cloned() else { continue };
             let fresh = || Meter::new(&definition, now.at);
             let meter = self.meters.entry(line.meter.clone()).or_insert_with(fresh);
             let payment = meter.pay(&definition, line.weight, (now, starts), Some(holding));
@@ -127,7 +126,7 @@ impl Naive {
 
     /// How a meter stands; `None` if its limit is not defined.
     pub fn inspect(&self, meter: &MeterName, now: Now) -> Option<MeterState> {
-        let definition = self.definition(&meter.0)?;
+        let definition = self.definition(meter)?;
         let waiting = self.heads.values().filter(|head| stands_at(head, meter)).count();
         let fresh = Meter::new(definition, now.at);
         let kept = self.meters.get(meter).unwrap_or(&fresh);
@@ -142,7 +141,7 @@ impl Naive {
         actual: u64,
         now: Now,
     ) {
-        let definition = self.definition(&meter.0).cloned();
+        let definition = self.definition(meter).cloned();
         let Some(meter) = self.meters.get_mut(meter) else { return };
         match (definition, payment.hold) {
             (Some(definition), _) => meter.settle(&definition, payment, actual, now),
@@ -155,8 +154,8 @@ impl Naive {
 
     fn check_slots(&self, owed: &[Line]) -> Result<(), AskError> {
         let has_slots =
-            |limit: &LimitName| self.definition(limit).is_some_and(Definition::has_slots);
-        match owed.iter().find(|line| has_slots(&line.meter.0)) {
+            |meter: &MeterName| self.definition(meter).is_some_and(Definition::has_slots);
+        match owed.iter().find(|line| has_slots(&line.meter)) {
             Some(line) => Err(AskError::DelayWithSlots { limit: line.meter.0.clone() }),
             None => Ok(()),
         }
@@ -166,7 +165,7 @@ impl Naive {
     fn tried(&self, owed: &[Line], priority: Priority, now: Now) -> Vec<gate::Line<'_>> {
         let place = Place::new(priority, u64::MAX, u64::MAX);
         let each = owed.iter().map(|line| gate::Line {
-            definition: self.definition(&line.meter.0),
+            definition: self.definition(&line.meter),
             is_paused: self.limits.get(&line.meter.0).is_some_and(|limit| limit.is_paused),
             meter: self.meters.get(&line.meter),
             weight: line.weight,

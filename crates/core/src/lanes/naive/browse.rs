@@ -137,8 +137,8 @@ impl Naive {
         defined.take(most.min(PAGE_MAX)).map(view).collect()
     }
 
-    /// The meters of a limit that are not as new, or where someone stands; `None` if it is not
-    /// defined.
+    /// The meters of a limit that are not as new, or where someone stands, or that have rules of their
+    /// own; `None` if it is not defined.
     pub fn meters(
         &self,
         limit: &LimitName,
@@ -146,9 +146,9 @@ impl Naive {
         most: usize,
         now: Now,
     ) -> Option<MeterPage> {
-        self.definition(limit)?;
+        self.common(limit)?;
         let is_spent = |name: &MeterName| {
-            let (meter, definition) = (self.meters.get(name), self.definition(&name.0));
+            let (meter, definition) = (self.meters.get(name), self.definition(name));
             meter.zip(definition).is_some_and(|(meter, it)| !meter.is_fresh(it, now))
         };
         let spent = self.meters.keys().filter(|name| is_spent(name));
@@ -156,7 +156,8 @@ impl Naive {
         let stood_at = owed
             .map(|line| line.meter)
             .filter(|meter| self.heads.values().any(|head| stands_at(head, meter)));
-        let all: BTreeSet<MeterName> = spent.cloned().chain(stood_at).collect();
+        let own = self.overrides.keys().cloned();
+        let all: BTreeSet<MeterName> = spent.cloned().chain(stood_at).chain(own).collect();
         let here = all.into_iter().filter(|(of, _)| of == limit);
         let behind = here.filter(|(_, name)| after.is_none() || name.as_ref() > after);
         let page = behind.take(most.min(PAGE_MAX));

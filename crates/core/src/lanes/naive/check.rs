@@ -90,7 +90,7 @@ impl Naive {
     }
 
     pub(super) fn check_tolls(&self, tolls: &[Toll]) -> Result<(), TollError> {
-        toll::check(tolls, |limit| self.definition(limit))
+        toll::check(tolls, |toll| self.definition(&(toll.limit.clone(), toll.partition.clone())))
     }
 
     fn check_counts(&self, act: &Act) -> Result<(), ActError> {

@@ -130,7 +130,7 @@ impl Naive {
     }
 
     fn pay(&mut self, line: &Line, holding: Holding, now: Now) -> Option<(MeterKey, Payment)> {
-        let definition = self.definition(&line.meter.0)?.clone();
+        let definition = self.definition(&line.meter)?.clone();
         let fresh = || Meter::new(&definition, now.at);
         let meter = self.meters.entry(line.meter.clone()).or_insert_with(fresh);
         let payment = meter.pay(&definition, line.weight, (now, now.at), Some(holding));

@@ -58,7 +58,7 @@ impl Naive {
             let lines = lines(&call.new.tolls);
             let line = lines.iter().find(|line| stands_at(head, &line.meter))?;
             let blocker = self.way(call, line, Serving { queue: &call.new.queue, now })?;
-            let follows_wall = self.definition(&line.meter.0).is_some_and(Definition::follows_wall);
+            let follows_wall = self.definition(&line.meter).is_some_and(Definition::follows_wall);
             match blocker.opening {
                 _ if blocker.cause == Cause::Turn => self.next_end_of_asking(now),
                 Opening::At(at) if follows_wall => Some(at.min(now.at.plus(CALENDAR_LOOK))),
@@ -180,7 +180,7 @@ impl Naive {
         told: impl FnOnce(&Meter, &Definition) -> Opening,
         now: Now,
     ) -> Opening {
-        match self.definition(&line.meter.0).filter(|_| self.shut(line).is_none()) {
+        match self.definition(&line.meter).filter(|_| self.shut(line).is_none()) {
             None => Opening::OnRelease,
             Some(definition) => match self.meters.get(&line.meter) {
                 Some(meter) => told(meter, definition),

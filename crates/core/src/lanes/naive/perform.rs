@@ -107,7 +107,7 @@ impl Naive {
         let meant = if hearing.is_empty() { lines.iter().take(1).collect() } else { hearing };
         let mut was_closed = false;
         for line in meant {
-            let definition = self.definition(&line.meter.0);
+            let definition = self.definition(&line.meter);
             let has_rate = definition.is_some_and(|it| it.rules().iter().any(Rule::is_rate));
             if let (true, Some(meter)) = (has_rate, self.meters.get_mut(&line.meter)) {
                 meter.close(now.at.plus(span), "the upstream asked for a pause", now.at);

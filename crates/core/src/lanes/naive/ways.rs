@@ -56,7 +56,7 @@ impl Naive {
     /// What is in the way of a head at one of its lines.
     pub(super) fn way(&self, call: &Call, line: &Line, serving: Serving<'_>) -> Option<Blocker> {
         let shut = self.shut(line);
-        let (None, Some(definition)) = (shut, self.definition(&line.meter.0)) else {
+        let (None, Some(definition)) = (shut, self.definition(&line.meter)) else {
             let cause = shut.unwrap_or(Cause::Missing);
             return Some(Blocker { cause, rule: 0, opening: Opening::OnRelease });
         };
@@ -74,7 +74,7 @@ impl Naive {
 
     /// Why nothing of this weight passes as the limit is, however long it waits.
     pub(super) fn shut(&self, line: &Line) -> Option<Cause> {
-        let Some(definition) = self.definition(&line.meter.0) else { return Some(Cause::Missing) };
+        let Some(definition) = self.definition(&line.meter) else { return Some(Cause::Missing) };
         if self.limits.get(&line.meter.0).is_some_and(|limit| limit.is_paused) {
             return Some(Cause::Paused);
         }

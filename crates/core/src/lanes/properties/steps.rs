@@ -38,6 +38,11 @@ pub(super) enum Step {
     Limit(usize, Option<usize>),
     Queue(usize, usize),
     Reopen(usize, bool),
+    /// Gives the partition of a limit a rule of its own; `None` takes it away.
+    Override(usize, Option<usize>),
+    /// Closes a meter for so many seconds.
+    Close(usize, bool, u64),
+    Reset(usize, bool),
     Consume {
         call: Fresh,
         delay: Option<u64>,
@@ -160,6 +165,11 @@ pub(super) fn step() -> impl Strategy<Value = Step> {
             .prop_map(|(limit, rule)| Step::Limit(limit, rule)),
         1 => (0..2_usize, 0..4_usize).prop_map(|(queue, spec)| Step::Queue(queue, spec)),
         1 => (0..4_usize, any::<bool>()).prop_map(|(limit, part)| Step::Reopen(limit, part)),
+        2 => (0..4_usize, prop::option::weighted(0.7, 0..4_usize))
+            .prop_map(|(limit, rule)| Step::Override(limit, rule)),
+        1 => (0..4_usize, any::<bool>(), 0..=10_u64)
+            .prop_map(|(limit, part, seconds)| Step::Close(limit, part, seconds)),
+        1 => (0..4_usize, any::<bool>()).prop_map(|(limit, part)| Step::Reset(limit, part)),
         4 => (fresh(), prop::option::weighted(0.3, 0..=5_u64), 1..=20_u64)
             .prop_map(|(call, delay, life)| Step::Consume { call, delay, life }),
         2 => (any::<Index>(), prop::option::weighted(0.8, (0..4_usize, 0..=6_u64)))

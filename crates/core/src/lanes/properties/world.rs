@@ -46,16 +46,22 @@ impl World {
         let (leases, receipts) = (vec![], vec![]);
         let mut world = Self { naive, scheduler, now, leases, receipts, calls: 0, effects: vec![] };
         for queue in 0..2 {
-            let _ = world.step(&Step::Queue(queue, queue));
+            let _ = world.take(&Step::Queue(queue, queue));
         }
         for limit in 0..4 {
-            let _ = world.step(&Step::Limit(limit, Some(limit)));
+            let _ = world.take(&Step::Limit(limit, Some(limit)));
         }
         world
     }
 
-    /// What both answer, the naive reference first.
+    /// What both answer and tell, the naive reference first.
     pub(super) fn step(&mut self, step: &Step) -> [String; 2] {
+        let answers = self.take(step);
+        self.compared(answers)
+    }
+
+    /// What both answer, the naive reference first.
+    pub(super) fn take(&mut self, step: &Step) -> [String; 2] {
         let now = self.now;
         let answers = match step {
             Step::Enqueue(calls) => {
@@ -109,6 +115,22 @@ impl World {
             Step::Reopen(limit, part) => written(both!(self, machine => {
                 machine.reopen(&limit_name(*limit), partition(*part).as_ref(), now)
             })),
+            Step::Override(limit, rule) => {
+                let part = Partition::new("part").unwrap();
+                written(both!(self, machine => {
+                    let definition = rule.map(definition);
+                    machine.override_partition(&limit_name(*limit), &part, definition, now)
+                }))
+            }
+            Step::Close(limit, part, seconds) => {
+                let meter = (limit_name(*limit), partition(*part));
+                let span = Span::from_secs(*seconds);
+                written(both!(self, machine => machine.close(&meter, span, "closed", now)))
+            }
+            Step::Reset(limit, part) => {
+                let meter = (limit_name(*limit), partition(*part));
+                written(both!(self, machine => machine.reset(&meter, now)))
+            }
             Step::Consume { call, delay, life } => self.consume(call, *delay, *life),
             Step::SettleReceipt(receipt, cost) => self.settle_receipt(receipt, *cost),
             Step::RenewReceipt(receipt, life) => self.renew_receipt(receipt, *life),
@@ -122,7 +144,7 @@ impl World {
             }
         };
         self.effects.extend(self.scheduler.take_effects());
-        self.compared(answers)
+        answers
     }
 
     /// The answers, with what is told of every call and every meter.

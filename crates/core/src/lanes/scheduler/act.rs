@@ -84,10 +84,7 @@ impl Scheduler {
     }
 
     pub(super) fn check_tolls(&self, tolls: &[Toll]) -> Result<(), TollError> {
-        toll::check(tolls, |limit| {
-            let limit = self.meters.limit(limit)?;
-            self.meters.book(limit).definition.as_ref()
-        })
+        toll::check(tolls, |toll| self.meters.definition_at(&toll.limit, toll.partition.as_ref()))
     }
 
     fn check_counts(&self, counts: &[Count]) -> Result<(), ActError> {
@@ -146,7 +143,7 @@ impl Scheduler {
                 attempts.limited += 1;
                 let is_dead = attempts.limited >= spec.limited_max;
                 let death = is_dead.then_some(DeathCause::Limited);
-                let is_closed = self.close(slot, now, pause);
+                let is_closed = self.close_for(slot, now, pause);
                 let eligible = if is_closed { now.at } else { now.at.plus(pause) };
                 self.come_back(slot, attempts, death, eligible);
             }
@@ -168,7 +165,7 @@ impl Scheduler {
     }
 
     /// Closes the meters that hear feedback, or the first; says whether there was one.
-    fn close(&mut self, slot: CallSlot, now: Now, pause: Span) -> bool {
+    fn close_for(&mut self, slot: CallSlot, now: Now, pause: Span) -> bool {
         let id = self.calls[slot].id;
         let lines = self.calls.lines_at(slot);
         let anyone_hears = lines.iter().any(|line| line.hears_feedback);

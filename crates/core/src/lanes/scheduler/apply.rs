@@ -58,6 +58,13 @@ impl Scheduler {
                     self.limit_changed(limit, true);
                 }
             }
+            Effect::PartitionDefined { limit, partition, definition, now } => {
+                self.partition_defined(limit, partition, definition.as_ref(), *now);
+            }
+            Effect::ClosedBy { meter, until, reason, now } => {
+                self.closed_by(meter, *until, reason, *now);
+            }
+            Effect::Reset { meter, now } => self.was_reset(meter, *now),
             Effect::QueueDefined { name, spec } => {
                 let queue = self.lanes.define(name, spec.clone());
                 self.touched.extend(self.lanes.with_starts(queue));
@@ -148,15 +155,6 @@ impl Scheduler {
                 self.limit_changed(limit, !is_paused);
             }
         }
-    }
-
-    fn reopened(&mut self, limit: &str, partition: Option<&crate::Partition>) {
-        let Some(limit) = self.meters.limit(limit) else { return };
-        let Some(meter) = self.meters.find_at(limit, partition) else { return };
-        if let Some(meter) = &mut self.meters[meter].meter {
-            meter.reopen();
-        }
-        self.refresh(meter);
     }
 
     fn accepted(&mut self, id: CallId, new: &NewCall, arrival: Option<u64>, remembered: Timestamp) {

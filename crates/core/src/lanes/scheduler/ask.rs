@@ -117,7 +117,7 @@ impl Scheduler {
     /// How a meter stands; `None` if its limit is not defined.
     pub fn inspect(&self, meter: &MeterName, now: Now) -> Option<MeterState> {
         let (limit, partition) = meter;
-        let definition = self.meters.book(self.meters.limit(limit)?).definition.as_ref()?;
+        let definition = self.meters.definition_at(limit, partition.as_ref())?;
         let found = self.meters.find(limit, partition.as_ref());
         let fresh = Meter::new(definition, now.at);
         let kept = found.and_then(|slot| self.meters[slot].meter.as_deref()).unwrap_or(&fresh);
@@ -127,9 +127,9 @@ impl Scheduler {
 
     /// A limit that counts calls at a time.
     fn slots_among(&self, owed: &[Owed]) -> Option<crate::name::LimitName> {
-        let has_slots = |((limit, _), _): &&Owed| {
-            let book = self.meters.limit(limit).map(|limit| self.meters.book(limit));
-            book.and_then(|book| book.definition.as_ref()).is_some_and(|d| d.has_slots())
+        let has_slots = |((limit, partition), _): &&Owed| {
+            let definition = self.meters.definition_at(limit, partition.as_ref());
+            definition.is_some_and(|definition| definition.has_slots())
         };
         owed.iter().find(has_slots).map(|((limit, _), _)| limit.clone())
     }
@@ -146,7 +146,7 @@ impl Scheduler {
             let book = self.meters.limit(limit).map(|limit| self.meters.book(limit));
             let slot = self.meters.find(limit, partition.as_ref());
             gate::Line {
-                definition: book.and_then(|book| book.definition.as_ref()),
+                definition: book.and_then(|book| book.definition_of(partition.as_ref())),
                 is_paused: book.is_some_and(|book| book.is_paused),
                 meter: slot.and_then(|slot| self.meters[slot].meter.as_deref()),
                 weight: *weight,

@@ -4,12 +4,10 @@ use super::Scheduler;
 use super::calls::{Call, CallSlot, LaneSlot, Line};
 use super::meters::QueueSlot;
 use crate::contract::{
-    CallState, CallView, CallsQuery, LaneState, LimitView, MeterPage, MeterState, PAGE_MAX,
-    QueueState,
+    CallState, CallView, CallsQuery, LaneState, LimitView, MeterPage, PAGE_MAX, QueueState,
 };
 use crate::lanes::act::Record;
 use crate::lanes::call::CallId;
-use crate::meter::Meter;
 use crate::name::{Key, LaneName, LimitName, Partition, QueueName};
 use crate::time::{Now, Timestamp};
 use crate::toll::Toll;
@@ -108,8 +106,9 @@ impl Scheduler {
         least(named, most).into_iter().filter_map(view).collect()
     }
 
-    /// The meters of a limit that are not as new, or where someone stands, by partition, the global
-    /// one first; `None` if it is not defined. Costs a look at each of its meters.
+    /// The meters of a limit that are not as new, or where someone stands, or that have rules of their
+    /// own, by partition, the global one first; `None` if it is not defined. Costs a look at each of
+    /// its meters.
     pub fn meters(
         &self,
         limit: &LimitName,
@@ -117,19 +116,23 @@ impl Scheduler {
         most: usize,
         now: Now,
     ) -> Option<MeterPage> {
-        let limit = self.meters.book(self.meters.limit(limit)?);
-        limit.definition.as_ref()?;
-        let known = limit.meters.iter().map(|slot| (self.meters[*slot].partition.as_ref(), *slot));
-        let behind = known.filter(|(partition, _)| after.is_none() || *partition > after);
-        let used = behind.filter(|(_, slot)| self.is_used(*slot, now));
-        let state = |(partition, slot): (Option<&Partition>, u32)| {
-            let definition = self.meters.definition(slot)?;
-            let (book, fresh) = (&self.meters[slot], Meter::new(definition, now.at));
-            let meter = book.meter.as_deref().unwrap_or(&fresh);
-            let state = MeterState::new(meter, definition, book.standing(), now);
-            Some((partition.cloned(), state))
+        let slot = self.meters.limit(limit)?;
+        let book = self.meters.book(slot);
+        book.definition.as_ref()?;
+        let used = book.meters.iter().filter(|meter| self.is_used(**meter, now));
+        let used = used.map(|meter| self.meters[*meter].partition.as_ref());
+        let is_unused = |partition: &&Partition| {
+            let meter = self.meters.find_at(slot, Some(*partition));
+            meter.is_none_or(|meter| !self.is_used(meter, now))
         };
-        Some(least(used, most).into_iter().filter_map(state).collect())
+        let own = book.overrides.keys().filter(is_unused).map(Some);
+        let behind = used.chain(own).filter(|name| after.is_none() || *name > after);
+        let state = |partition: Option<&Partition>| {
+            let name = (limit.clone(), partition.cloned());
+            let state = self.inspect(&name, now)?;
+            Some((name.1, state))
+        };
+        Some(least(behind, most).into_iter().filter_map(state).collect())
     }
 
     fn is_used(&self, slot: u32, now: Now) -> bool {

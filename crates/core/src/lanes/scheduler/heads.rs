@@ -285,27 +285,32 @@ impl Scheduler {
     /// A limit changed: those it shuts out are set aside, the others at its meters try again.
     pub(super) fn limit_changed(&mut self, limit: super::meters::LimitSlot, wakes_parked: bool) {
         for meter in self.meters.of(limit) {
-            let parked = self.meters.parked(meter).filter(|_| wakes_parked);
-            let parked: Vec<_> = parked.collect();
-            let crowds = self.meters[meter].crowds.iter();
-            let standing: Vec<_> =
-                crowds.flat_map(|crowd| crowd.standing.iter().map(|(_, lane)| lane)).collect();
-            for lane in parked {
-                if let Some(Stand::Parked { line }) = self.lanes[lane].head.map(|head| head.stand) {
-                    self.leave(lane);
-                    self.come_to_stand(lane, line.index());
-                }
-            }
-            for lane in standing {
-                if let Some(head) = self.lanes[lane].head
-                    && let Stand::At { line, .. } = head.stand
-                    && self.is_shut(head, line.index())
-                {
-                    self.leave(lane);
-                    self.park(lane, line.index());
-                }
-            }
-            self.refresh(meter);
+            self.meter_changed(meter, wakes_parked);
         }
+    }
+
+    /// The rules of a meter changed: those they shut out are set aside, the others there try again.
+    pub(super) fn meter_changed(&mut self, meter: MeterSlot, wakes_parked: bool) {
+        let parked = self.meters.parked(meter).filter(|_| wakes_parked);
+        let parked: Vec<_> = parked.collect();
+        let crowds = self.meters[meter].crowds.iter();
+        let standing: Vec<_> =
+            crowds.flat_map(|crowd| crowd.standing.iter().map(|(_, lane)| lane)).collect();
+        for lane in parked {
+            if let Some(Stand::Parked { line }) = self.lanes[lane].head.map(|head| head.stand) {
+                self.leave(lane);
+                self.come_to_stand(lane, line.index());
+            }
+        }
+        for lane in standing {
+            if let Some(head) = self.lanes[lane].head
+                && let Stand::At { line, .. } = head.stand
+                && self.is_shut(head, line.index())
+            {
+                self.leave(lane);
+                self.park(lane, line.index());
+            }
+        }
+        self.refresh(meter);
     }
 }

@@ -28,6 +28,27 @@ pub(super) struct LimitBook {
     pub(super) last: Option<Definition>,
     pub(super) is_paused: bool,
     pub(super) meters: Vec<MeterSlot>,
+    /// Partitions with rules of their own.
+    pub(super) overrides: HashMap<Partition, Definition, Hashing>,
+}
+
+impl LimitBook {
+    /// The rules that a meter of it follows; `None` if it was removed.
+    pub(super) fn definition_of(&self, partition: Option<&Partition>) -> Option<&Definition> {
+        let common = self.definition.as_ref()?;
+        Some(self.own(partition).unwrap_or(common))
+    }
+
+    /// The rules that a meter of it was last used with.
+    pub(super) fn last_of(&self, partition: Option<&Partition>) -> Option<&Definition> {
+        self.own(partition).or(self.last.as_ref())
+    }
+
+    fn own(&self, partition: Option<&Partition>) -> Option<&Definition> {
+        // Most limits have none, and need not look.
+        let partition = partition.filter(|_| !self.overrides.is_empty())?;
+        self.overrides.get(partition)
+    }
 }
 
 /// A meter, and who is at it.
@@ -149,7 +170,17 @@ impl Meters {
     }
 
     pub(super) fn definition(&self, meter: MeterSlot) -> Option<&Definition> {
-        self.limits[index(self[meter].limit)].definition.as_ref()
+        let book = &self[meter];
+        self.limits[index(book.limit)].definition_of(book.partition.as_ref())
+    }
+
+    /// The rules that a limit's meter for a partition follows; `None` if there is no such limit.
+    pub(super) fn definition_at(
+        &self,
+        limit: &str,
+        partition: Option<&Partition>,
+    ) -> Option<&Definition> {
+        self.book(self.limit(limit)?).definition_of(partition)
     }
 
     /// The limit and the partition of a meter.
@@ -176,7 +207,8 @@ impl Meters {
             && last != new
         {
             for meter in &book.meters {
-                if let Some(meter) = &mut self.meters[index(*meter)].meter {
+                let MeterBook { meter, partition, .. } = &mut self.meters[index(*meter)];
+                if let (Some(meter), None) = (meter, book.own(partition.as_ref())) {
                     meter.carry(last, new, now);
                 }
             }
@@ -186,6 +218,31 @@ impl Meters {
         }
         book.definition = definition;
         Some(limit)
+    }
+
+    /// Gives a partition rules of its own, or takes them away: its meter goes over to what it follows
+    /// then.
+    pub(super) fn override_partition(
+        &mut self,
+        limit: LimitSlot,
+        partition: &Partition,
+        definition: Option<Definition>,
+        now: Now,
+    ) {
+        let found = self.find_at(limit, Some(partition));
+        let book = &mut self.limits[index(limit)];
+        let before = book.last_of(Some(partition)).cloned();
+        match definition {
+            Some(definition) => book.overrides.insert(partition.clone(), definition),
+            None => book.overrides.remove(partition),
+        };
+        let after = book.last_of(Some(partition));
+        let meter = found.and_then(|slot| self.meters[index(slot)].meter.as_mut());
+        if let (Some(meter), Some(before), Some(after)) = (meter, &before, after)
+            && before != after
+        {
+            meter.carry(before, after, now);
+        }
     }
 
     pub(super) fn set_paused(&mut self, limit: LimitSlot, is_paused: bool) {
@@ -271,7 +328,7 @@ impl Meters {
     /// Whether a meter could be forgotten without anyone noticing.
     pub(super) fn is_forgettable(&self, meter: MeterSlot, now: Now) -> bool {
         let book = &self[meter];
-        let last = self.limits[index(book.limit)].last.as_ref();
+        let last = self.limits[index(book.limit)].last_of(book.partition.as_ref());
         let is_fresh = match (&book.meter, last) {
             (Some(meter), Some(last)) => meter.is_forgettable(last, now),
             _ => true,
@@ -310,7 +367,7 @@ impl Meters {
         change: impl FnOnce(&mut Meter, &Definition) -> T,
     ) -> Option<T> {
         let book = &mut self.meters[index(meter)];
-        let definition = self.limits[index(book.limit)].last.as_ref()?;
+        let definition = self.limits[index(book.limit)].last_of(book.partition.as_ref())?;
         let fresh = || Box::new(Meter::new(definition, now.at));
         let meter = book.meter.get_or_insert_with(fresh);
         Some(change(meter, definition))
@@ -321,7 +378,7 @@ impl Meters {
     #[cfg(test)]
     pub(super) fn lasting(&self, now: Now) -> Vec<String> {
         let spent = self.meters.iter().filter_map(|(slot, book)| {
-            let last = self.limits[index(book.limit)].last.as_ref()?;
+            let last = self.limits[index(book.limit)].last_of(book.partition.as_ref())?;
             let meter = book.meter.as_ref().filter(|meter| !meter.is_fresh(last, now))?;
             let opens = |(weight, seconds): (u64, u64)| {
                 let then = now.moved_to(now.at.plus(crate::time::Span::from_secs(seconds)));
@@ -331,7 +388,13 @@ impl Meters {
             let state = (opens, meter.closed(now.at), meter.in_flight(last, now));
             Some(format!("{:?} {state:?}", self.name(self::slot(slot))))
         });
-        let mut written: Vec<_> = spent.collect();
+        let overrides = self.limits().flat_map(|limit| {
+            limit
+                .overrides
+                .iter()
+                .map(|(partition, own)| format!("{} {partition} {own:?}", limit.name))
+        });
+        let mut written: Vec<_> = spent.chain(overrides).collect();
         written.sort_unstable();
         written
     }
@@ -343,6 +406,7 @@ impl Meters {
             last: None,
             is_paused: false,
             meters: Vec::new(),
+            overrides: HashMap::default(),
         }));
         self.by_name.insert(name.clone(), limit);
         limit

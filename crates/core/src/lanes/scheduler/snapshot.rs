@@ -88,7 +88,7 @@ impl Scheduler {
             Kept::Meter { name: (limit, partition), words, closed } => {
                 let closed = closed.as_ref().map(|(until, reason)| (*until, &**reason));
                 let Some(limit) = self.meters.limit(limit) else { return };
-                let definition = self.meters.book(limit).definition.as_ref();
+                let definition = self.meters.book(limit).definition_of(partition.as_ref());
                 let kept = definition.and_then(|it| Meter::from_words(it, words, closed));
                 let slot = self.meters.at(limit, partition.as_ref());
                 self.meters[slot].meter = kept.map(Box::new);
@@ -166,8 +166,14 @@ impl super::meters::Meters {
         for limit in self.limits() {
             let (name, last) = (limit.name.clone(), limit.last.clone());
             each(Effect::LimitDefined { name: name.clone(), definition: last.clone(), now });
+            for (partition, definition) in &limit.overrides {
+                let (limit, partition) = (name.clone(), partition.clone());
+                let definition = Some(definition.clone());
+                each(Effect::PartitionDefined { limit, partition, definition, now });
+            }
             for slot in &limit.meters {
-                let (meter, last) = (self[*slot].meter.as_ref(), last.as_ref());
+                let last = limit.last_of(self[*slot].partition.as_ref());
+                let meter = self[*slot].meter.as_ref();
                 let (Some(meter), Some(last)) = (meter, last) else { continue };
                 if !meter.is_forgettable(last, now) {
                     let name = (limit.name.clone(), self[*slot].partition.clone());

@@ -6,7 +6,7 @@ use super::meter::{NAME_BYTES_MIN, OWED_BYTES_MIN};
 use super::output::Output;
 use super::{call, kept, limit, meter, queue, tag};
 use tollgate_core::lanes::{CallId, Effect, Lease, Revision};
-use tollgate_core::{Key, LaneName, LimitName, Now, QueueName, Timestamp};
+use tollgate_core::{Key, LaneName, LimitName, Now, Partition, QueueName, Timestamp};
 
 #[expect(clippy::too_many_lines, reason = "one arm for each effect, and nothing else")]
 pub(super) fn write(effect: &Effect, out: &mut Output<'_>) {
@@ -19,6 +19,28 @@ pub(super) fn write(effect: &Effect, out: &mut Output<'_>) {
             if let Some(definition) = definition {
                 limit::write(definition, out);
             }
+        }
+        Effect::PartitionDefined { limit, partition, definition, now } => {
+            out.byte(tag::PARTITION_DEFINED);
+            out.flags([definition.is_some()]);
+            out.text(limit);
+            out.text(partition);
+            out.now(*now);
+            if let Some(definition) = definition {
+                limit::write(definition, out);
+            }
+        }
+        Effect::ClosedBy { meter: (limit, partition), until, reason, now } => {
+            out.byte(tag::CLOSED_BY);
+            meter::write_name(limit, partition.as_ref(), out);
+            out.now(*now);
+            out.instant_from(now.at, *until);
+            out.text(reason);
+        }
+        Effect::Reset { meter: (limit, partition), now } => {
+            out.byte(tag::RESET);
+            meter::write_name(limit, partition.as_ref(), out);
+            out.now(*now);
         }
         Effect::QueueDefined { name, spec } => {
             out.byte(tag::QUEUE_DEFINED);
@@ -161,6 +183,13 @@ pub(super) fn write(effect: &Effect, out: &mut Output<'_>) {
 pub(super) fn read(input: &mut Input<'_>) -> Result<Effect, CodecError> {
     Ok(match input.byte()? {
         tag::LIMIT_DEFINED => read_limit_defined(input)?,
+        tag::PARTITION_DEFINED => read_partition_defined(input)?,
+        tag::CLOSED_BY => {
+            let (meter, now) = (meter::read_name(input)?, input.now()?);
+            let until = input.instant_from(now.at)?;
+            Effect::ClosedBy { meter, until, reason: input.text()?.into(), now }
+        }
+        tag::RESET => Effect::Reset { meter: meter::read_name(input)?, now: input.now()? },
         tag::QUEUE_DEFINED => {
             let name = input.name(QueueName::new)?;
             let spec = queue::read(&name, input)?;
@@ -204,12 +233,7 @@ pub(super) fn read(input: &mut Input<'_>) -> Result<Effect, CodecError> {
             let (id, attempts) = (call::read_id(input)?, call::read_attempts(input)?);
             Effect::Died { id, attempts, cause: call::read_cause(input)? }
         }
-        tag::REVIVED => {
-            let [has_arrival, has_instant] = input.flags()?;
-            let id = call::read_id(input)?;
-            let arrival = input.when(has_arrival, Input::number)?;
-            Effect::Revived { id, arrival, not_before: input.when(has_instant, Input::instant)? }
-        }
+        tag::REVIVED => read_revived(input)?,
         tag::PAID => read_paid(input)?,
         tag::RECEIPT_RENEWED => read_receipt_renewed(input)?,
         tag::RECEIPT_SETTLED => read_receipt_settled(input)?,
@@ -233,6 +257,14 @@ fn read_limit_defined(input: &mut Input<'_>) -> Result<Effect, CodecError> {
     Ok(Effect::LimitDefined { name, definition, now })
 }
 
+fn read_partition_defined(input: &mut Input<'_>) -> Result<Effect, CodecError> {
+    let [has_definition] = input.flags()?;
+    let (limit, partition) = (input.name(LimitName::new)?, input.name(Partition::new)?);
+    let now = input.now()?;
+    let definition = input.when(has_definition, |input| limit::read(&limit, input))?;
+    Ok(Effect::PartitionDefined { limit, partition, definition, now })
+}
+
 fn read_accepted(input: &mut Input<'_>) -> Result<Effect, CodecError> {
     let body = input.body()?;
     let [has_arrival] = input.flags()?;
@@ -240,6 +272,13 @@ fn read_accepted(input: &mut Input<'_>) -> Result<Effect, CodecError> {
     let call = call::read(body, remembered, input)?;
     let arrival = input.when(has_arrival, Input::number)?;
     Ok(Effect::Accepted { id, call, arrival, remembered })
+}
+
+fn read_revived(input: &mut Input<'_>) -> Result<Effect, CodecError> {
+    let [has_arrival, has_instant] = input.flags()?;
+    let id = call::read_id(input)?;
+    let arrival = input.when(has_arrival, Input::number)?;
+    Ok(Effect::Revived { id, arrival, not_before: input.when(has_instant, Input::instant)? })
 }
 
 fn read_paid(input: &mut Input<'_>) -> Result<Effect, CodecError> {

@@ -3,8 +3,8 @@
 use super::Embedded;
 use super::inbox::Kind;
 use tollgate_core::contract::{
-    Answer, Ask, AskError, CallView, CallsQuery, Cost, LaneState, Lanes, LimitView, MeterName,
-    MeterPage, MeterState, Meters, Paid, QueueState, Receipt, ReceiptError, Woken,
+    Answer, Ask, AskError, CallView, CallsQuery, Cost, LaneState, Lanes, LimitView, MeterError,
+    MeterName, MeterPage, MeterState, Meters, Paid, QueueState, Receipt, ReceiptError, Woken,
 };
 use tollgate_core::lanes::{
     Act, ActError, Acted, CallId, Claim, Claimed, End, Explanation, Lease, QueueError, QueueSpec,
@@ -80,6 +80,32 @@ impl Meters for Embedded {
             state.scheduler.reopen(&limit, partition.as_ref(), now);
         })
         .await
+    }
+
+    async fn override_partition(
+        &self,
+        limit: LimitName,
+        partition: Partition,
+        definition: Option<Definition>,
+    ) -> Answer<Result<(), MeterError>> {
+        self.tell(Kind::Change, move |state, now| {
+            state.scheduler.override_partition(&limit, &partition, definition, now)
+        })
+        .await
+    }
+
+    async fn close(
+        &self,
+        meter: MeterName,
+        span: Span,
+        reason: String,
+    ) -> Answer<Result<(), MeterError>> {
+        self.tell(Kind::Change, move |state, now| state.scheduler.close(&meter, span, &reason, now))
+            .await
+    }
+
+    async fn reset(&self, meter: MeterName) -> Answer<Result<(), MeterError>> {
+        self.tell(Kind::Change, move |state, now| state.scheduler.reset(&meter, now)).await
     }
 }
 

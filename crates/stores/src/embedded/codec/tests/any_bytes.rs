@@ -74,6 +74,7 @@ fn no_room_is_made_for_what_cannot_follow() {
         "11 01 01 00 00",                             // meters of a renewed receipt
         "12 01 00 00 01 00",                          // lines of a settled receipt
         "01 01 0161 01 00",                           // rules of a limit
+        "17 01 0161 0161 01 00",                      // rules of a partition
         "07 00000000 00 01 01 00 0161 0161",          // tolls of a call
         "43 00000000 08 01 01 00 0161 0161 00 01 00", // payments of a flight
         "13 01 0161 01",                              // bytes of a written record
@@ -91,7 +92,7 @@ fn no_room_is_made_for_what_cannot_follow() {
 #[test]
 fn what_is_not_known_was_written_by_a_newer_release() {
     for (record, what, number) in [
-        ("17", "tag", 23),
+        ("1a", "tag", 26),
         ("3f 01", "tag", 63),
         ("46 01", "tag", 70),
         ("ff", "tag", 255),

@@ -24,6 +24,7 @@ pub(super) fn effect_of(kind: usize) -> BoxedStrategy<Effect> {
         6..=14 => of_calls(kind),
         15..=19 => of_receipts_and_records(kind),
         26 | 27 => of_the_dead(kind),
+        28..=30 => of_operators(kind),
         _ => kept_of(kind).prop_map(Effect::Kept).boxed(),
     }
 }
@@ -90,6 +91,29 @@ fn of_the_dead(kind: usize) -> BoxedStrategy<Effect> {
         27 => (id, of(number()), of(instant()))
             .prop_map(|(id, arrival, not_before)| Effect::Revived { id, arrival, not_before })
             .boxed(),
+        _ => panic!("no kind {kind}"),
+    }
+}
+
+fn of_operators(kind: usize) -> BoxedStrategy<Effect> {
+    match kind {
+        28 => (limit_name(), partition(), of(definition()), now())
+            .prop_map(|(limit, partition, definition, now)| Effect::PartitionDefined {
+                limit,
+                partition,
+                definition,
+                now,
+            })
+            .boxed(),
+        29 => (meter_name(), instant(), text(), now())
+            .prop_map(|(meter, until, reason, now)| Effect::ClosedBy {
+                meter,
+                until,
+                reason: reason.into(),
+                now,
+            })
+            .boxed(),
+        30 => (meter_name(), now()).prop_map(|(meter, now)| Effect::Reset { meter, now }).boxed(),
         _ => panic!("no kind {kind}"),
     }
 }

@@ -56,6 +56,12 @@ pub(super) enum Step {
         limit: u8,
         rule: Option<u8>,
     },
+    /// What an operator does to a meter: gives its partition a rule, closes it, resets it.
+    Operate {
+        limit: u8,
+        rule: Option<u8>,
+        what: u8,
+    },
     Queue {
         queue: u8,
         spec: u8,
@@ -132,6 +138,8 @@ pub(super) fn step() -> impl Strategy<Value = Step> {
             .prop_map(|(key, from, then)| Step::Count { key, from, then }),
         1 => (0..3_u8, prop::option::weighted(0.8, 0..4_u8))
             .prop_map(|(limit, rule)| Step::Limit { limit, rule }),
+        2 => (0..3_u8, prop::option::weighted(0.7, 0..4_u8), 0..4_u8)
+            .prop_map(|(limit, rule, what)| Step::Operate { limit, rule, what }),
         1 => (0..2_u8, 0..3_u8).prop_map(|(queue, spec)| Step::Queue { queue, spec }),
         1 => (0..6_u8, any::<bool>()).prop_map(|(scope, pauses)| Step::Hold { scope, pauses }),
         1 => (0..3_u8, 0..4_u8).prop_map(|(lane, weight)| Step::Weigh { lane, weight }),
@@ -168,14 +176,7 @@ pub(super) async fn tell<S: Lanes>(store: &S, step: &Step, seen: &mut Seen) -> S
             let revive = revives(store, calls, seen).await;
             act(store, Act { revive, ..Act::default() }, seen).await
         }
-        Step::Consume { toll, delay } => {
-            let delay_max = delay.then_some(Span::from_secs(2));
-            let (priority, life) = (Priority::default(), Span::from_secs(5));
-            let ask = Ask { tolls: vec![self::toll(*toll)], priority, delay_max, life };
-            let answer = store.consume(vec![ask]).await.unwrap().remove(0);
-            seen.receipts.extend(answer.iter().map(|paid| paid.receipt.clone()));
-            format!("{:?}", answer.map(|paid| (paid.receipt.id, paid.starts, paid.standing)))
-        }
+        Step::Consume { toll, delay } => consume(store, self::toll(*toll), *delay, seen).await,
         Step::SettleReceipt { receipt, cost } => {
             let Some(receipt) = recent(&seen.receipts, *receipt).cloned() else {
                 return String::new();
@@ -203,6 +204,7 @@ pub(super) async fn tell<S: Lanes>(store: &S, step: &Step, seen: &mut Seen) -> S
             let change = vec![(limit_name(*limit), rule.map(definition))];
             format!("{:?}", store.define_limits(change).await)
         }
+        Step::Operate { limit, rule, what } => operate(store, *limit, *rule, *what).await,
         Step::Queue { queue, spec } => {
             format!("{:?}", store.define_queue(queue_name(*queue), self::spec(*spec)).await)
         }
@@ -242,6 +244,30 @@ async fn act<S: Lanes>(store: &S, act: Act, seen: &mut Seen) -> String {
         }
     }
     format!("{answer:?}")
+}
+
+async fn consume<S: Lanes>(store: &S, toll: Toll, delay: bool, seen: &mut Seen) -> String {
+    let delay_max = delay.then_some(Span::from_secs(2));
+    let (priority, life) = (Priority::default(), Span::from_secs(5));
+    let ask = Ask { tolls: vec![toll], priority, delay_max, life };
+    let answer = store.consume(vec![ask]).await.unwrap().remove(0);
+    seen.receipts.extend(answer.iter().map(|paid| paid.receipt.clone()));
+    format!("{:?}", answer.map(|paid| (paid.receipt.id, paid.starts, paid.standing)))
+}
+
+async fn operate<S: Lanes>(store: &S, limit: u8, rule: Option<u8>, what: u8) -> String {
+    let (limit, part) = (limit_name(limit), partition(true));
+    match what {
+        0 => {
+            let reason = "closed".to_owned();
+            format!("{:?}", store.close((limit, part), Span::from_secs(2), reason).await)
+        }
+        1 => format!("{:?}", store.reset((limit, part)).await),
+        _ => {
+            let overridden = store.override_partition(limit, part.unwrap(), rule.map(definition));
+            format!("{:?}", overridden.await)
+        }
+    }
 }
 
 /// Of all calls there were: most that died are not among the last.

@@ -50,6 +50,24 @@ fn settings() -> Vec<(&'static str, Effect)> {
         ("04 01046d61696c0161", Effect::Paused(Scope::Lane(queue(), lane()))),
         ("05 0206737472697065", Effect::Resumed(Scope::Limit(limit()))),
         ("06 0006737472697065", Effect::Reopened { limit: limit(), partition: None }),
+        ("17 0006737472697065026575 8580c8a19b92f5d918 05", partition_defined(None)),
+        (
+            "17 0106737472697065026575 8580c8a19b92f5d918 05 01 0514",
+            partition_defined(Some(Limit::concurrency(20))),
+        ),
+        (
+            "18 0106737472697065026575 8580c8a19b92f5d918 05c60f 03776879",
+            Effect::ClosedBy {
+                meter: meter(),
+                until: instant(1_000),
+                reason: "why".into(),
+                now: now(),
+            },
+        ),
+        (
+            "19 0006737472697065 8580c8a19b92f5d918 05",
+            Effect::Reset { meter: (limit(), None), now: now() },
+        ),
         ("06 0106737472697065026575", Effect::Reopened { limit: limit(), partition: meter().1 }),
     ]
 }
@@ -110,6 +128,12 @@ fn kept() -> Vec<(&'static str, Effect)> {
 fn limit_defined(definition: Option<Limit>) -> Effect {
     let definition = definition.map(|limit| Definition::new(limit).unwrap());
     Effect::LimitDefined { name: limit(), definition, now: now() }
+}
+
+fn partition_defined(definition: Option<Limit>) -> Effect {
+    let definition = definition.map(|limit| Definition::new(limit).unwrap());
+    let partition = Partition::new("eu").unwrap();
+    Effect::PartitionDefined { limit: limit(), partition, definition, now: now() }
 }
 
 /// A queue with nothing as usual.
