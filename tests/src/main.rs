@@ -7,6 +7,8 @@ mod effect;
 #[cfg(test)]
 mod examples;
 #[cfg(test)]
+mod gate;
+#[cfg(test)]
 mod http;
 #[cfg(test)]
 mod lanes;

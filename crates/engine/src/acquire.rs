@@ -2,6 +2,7 @@
 
 use crate::ask::{Ask, Asking, Toll};
 use crate::error::Error;
+use crate::lanes::{Acquires, Doing};
 use crate::limiter::{Limiter, Tracking};
 use crate::pass::Pass;
 use crate::report;
@@ -16,9 +17,16 @@ use tollgate_core::{Priority, Span};
 /// An ask that waits its turn when it is awaited.
 #[must_use = "nothing is asked until it is awaited"]
 pub struct Acquire<'a> {
-    limiter: Limiter,
+    place: Place,
     ask: Ask<'a>,
     max_wait: Option<Span>,
+}
+
+/// Where one waits.
+#[derive(Clone)]
+enum Place {
+    Memory(Limiter),
+    Kept(Arc<dyn Acquires>),
 }
 
 impl Limiter {
@@ -26,7 +34,7 @@ impl Limiter {
     /// served, and never overtaken by `consume`. Dropping the future gives up the place, and gives
     /// back what was paid for a start that did not happen.
     pub fn acquire<'a>(&self, ask: impl Asking<'a>) -> Acquire<'a> {
-        Acquire { limiter: self.clone(), ask: ask.into_ask(), max_wait: None }
+        Acquire { place: Place::Memory(self.clone()), ask: ask.into_ask(), max_wait: None }
     }
 
     /// Runs a future once its tolls are paid. Slots are held until it ends.
@@ -45,6 +53,11 @@ impl Limiter {
 }
 
 impl<'a> Acquire<'a> {
+    /// To wait in a store.
+    pub(crate) fn kept(engine: Arc<dyn Acquires>, ask: Ask<'a>) -> Self {
+        Self { place: Place::Kept(engine), ask, max_wait: None }
+    }
+
     /// Another toll: all are paid or none.
     pub fn and(self, toll: Toll<'a>) -> Self {
         Self { ask: self.ask.and(toll), ..self }
@@ -66,21 +79,25 @@ impl<'a> IntoFuture for Acquire<'a> {
     type IntoFuture = Acquiring<'a>;
 
     fn into_future(self) -> Acquiring<'a> {
-        let Self { limiter, ask, max_wait } = self;
-        Acquiring { limiter, stage: Stage::Asking { ask, max_wait } }
+        let Self { place, ask, max_wait } = self;
+        let stage = match place {
+            Place::Memory(limiter) => Stage::Asking { limiter, ask, max_wait },
+            Place::Kept(engine) => Stage::Kept(engine.acquire(ask, max_wait)),
+        };
+        Acquiring { stage }
     }
 }
 
 /// The future of an [`Acquire`]. Takes its place in the order when it is first polled.
 #[must_use = "futures do nothing unless they are polled"]
 pub struct Acquiring<'a> {
-    limiter: Limiter,
     stage: Stage<'a>,
 }
 
 enum Stage<'a> {
-    Asking { ask: Ask<'a>, max_wait: Option<Span> },
-    Waiting { head: HeadId, seat: Arc<Seat> },
+    Asking { limiter: Limiter, ask: Ask<'a>, max_wait: Option<Span> },
+    Waiting { limiter: Limiter, head: HeadId, seat: Arc<Seat> },
+    Kept(Doing<'a, Result<Pass, Error>>),
     Done,
 }
 
@@ -100,9 +117,15 @@ impl Future for Acquiring<'_> {
     type Output = Result<Pass, Error>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        if let Stage::Asking { ask, max_wait } = &self.stage {
-            match self.limiter.inner.arrive(ask, Tracking::Always, *max_wait) {
-                Ok(Arrival::Waiting { head, seat }) => self.stage = Stage::Waiting { head, seat },
+        if let Stage::Kept(acquiring) = &mut self.stage {
+            return acquiring.as_mut().poll(context);
+        }
+        if let Stage::Asking { limiter, ask, max_wait } = &self.stage {
+            match limiter.inner.arrive(ask, Tracking::Always, *max_wait) {
+                Ok(Arrival::Waiting { head, seat }) => {
+                    let limiter = limiter.clone();
+                    self.stage = Stage::Waiting { limiter, head, seat };
+                }
                 Ok(Arrival::Granted(pass)) => {
                     self.stage = Stage::Done;
                     return Poll::Ready(Ok(pass));
@@ -127,8 +150,8 @@ impl Future for Acquiring<'_> {
 
 impl Drop for Acquiring<'_> {
     fn drop(&mut self) {
-        let Stage::Waiting { head, seat } = &self.stage else { return };
-        self.limiter.inner.leave(*head);
+        let Stage::Waiting { limiter, head, seat } = &self.stage else { return };
+        limiter.inner.leave(*head);
         seat.abandon();
     }
 }

@@ -1,8 +1,10 @@
 //! Clocks: the one place that reads the time, and the one place that waits for it.
 
+mod ahead;
 mod manual;
 mod system;
 
+pub use ahead::Ahead;
 pub use manual::ManualClock;
 pub use system::{CoarseClock, SystemClock};
 

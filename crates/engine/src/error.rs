@@ -2,7 +2,9 @@
 
 use crate::ask::TOLLS_MAX;
 use std::sync::Arc;
-use tollgate_core::{Cause, LimitError, NameError, Span, Standing, UNITS_MAX};
+use tollgate_core::contract;
+use tollgate_core::lanes::{ActError, QueueError};
+use tollgate_core::{Cause, LimitError, NameError, Span, Standing, TollError, UNITS_MAX};
 
 /// Why an ask was not granted. The variants differ by what the caller can do.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -17,6 +19,50 @@ pub enum Error {
     /// The store could not decide. The memory store fails in one way only: when it is full.
     #[error(transparent)]
     Store(#[from] StoreError),
+    /// A change of calls was refused, and nothing of it was done.
+    #[error(transparent)]
+    Act(#[from] ActError),
+    /// A queue cannot be so.
+    #[error(transparent)]
+    Queue(#[from] QueueError),
+    /// A meter cannot be changed so.
+    #[error(transparent)]
+    Meter(contract::MeterError),
+}
+
+impl From<contract::MeterError> for Error {
+    fn from(error: contract::MeterError) -> Self {
+        match error {
+            contract::MeterError::UnknownLimit { limit } => {
+                AskError::UnknownLimit { name: limit.as_str().to_owned() }.into()
+            }
+            other => Self::Meter(other),
+        }
+    }
+}
+
+impl From<NameError> for Error {
+    fn from(error: NameError) -> Self {
+        AskError::Name(error).into()
+    }
+}
+
+impl From<contract::ReceiptError> for Error {
+    fn from(error: contract::ReceiptError) -> Self {
+        match error {
+            contract::ReceiptError::NotPaid { limit } => {
+                AskError::NotPaid { name: limit.as_str().to_owned() }.into()
+            }
+            contract::ReceiptError::NothingHeld => AskError::NothingHeld.into(),
+            _ => AskError::ReceiptSpent.into(),
+        }
+    }
+}
+
+impl From<contract::StoreError> for Error {
+    fn from(error: contract::StoreError) -> Self {
+        StoreError::from(error).into()
+    }
 }
 
 /// Why a quick ask was not granted.
@@ -142,6 +188,9 @@ pub enum AskError {
         /// The limit that was named.
         name: String,
     },
+    /// Tolls that can never be paid as they are.
+    #[error(transparent)]
+    Toll(TollError),
     /// There is nothing to renew.
     #[error(
         "this receipt holds no slots, so there is nothing to renew: settle it before it expires"
@@ -179,6 +228,20 @@ pub enum StoreError {
     WaitingFull {
         /// The bound.
         waiting: usize,
+    },
+    /// Calls and limits are kept elsewhere, and could not be had.
+    #[error(transparent)]
+    Kept(#[from] contract::StoreError),
+    /// There are no calls here.
+    #[error(
+        "this gate keeps limits in memory, and no calls: open a folder with `Tollgate::open` instead"
+    )]
+    LimitsOnly,
+    /// The thread that drives it could not be started.
+    #[error("the thread that drives the store could not be started: {reason}")]
+    NoThread {
+        /// What the system said.
+        reason: String,
     },
     /// No room to remember another settled receipt.
     #[error(

@@ -5,6 +5,7 @@ mod ask;
 mod clock;
 mod direct;
 mod error;
+mod lanes;
 mod limiter;
 mod limits;
 mod locked;
@@ -18,8 +19,9 @@ mod turns;
 
 pub use acquire::{Acquire, Acquiring};
 pub use ask::{Ask, Asking, LimitRef, Named, TOLLS_MAX, Toll, global, toll};
-pub use clock::{Bell, Clock, CoarseClock, ManualClock, SystemClock};
+pub use clock::{Ahead, Bell, Clock, CoarseClock, ManualClock, SystemClock};
 pub use error::{AskError, Error, Refusal, StoreError, TryError};
+pub use lanes::{Call, Engine, Job, Outcome, Schedule, When, Worked, Worker};
 pub use limiter::operate::{MeterState, PartitionPage};
 pub use limiter::{Limiter, Settings};
 pub use limits::{Change, LimitState};

@@ -2,7 +2,7 @@
 
 mod entry;
 
-pub(crate) use entry::{Address, Edit, Entry};
+pub(crate) use entry::{Address, Edit, Entry, HISTORY_MAX};
 pub use entry::{Change, LimitState};
 
 use crate::table::Commons;

@@ -1,14 +1,17 @@
 //! A pass: leave to start a call now, and what it paid for that.
 
 use crate::error::{AskError, Error};
+use crate::lanes::Held;
 use crate::limiter::Inner;
 use crate::limits::Entry;
 use crate::locked::{Line, Locked};
 use crate::stand::Stand;
 use smallvec::SmallVec;
 use std::sync::Arc;
+use tollgate_core::contract;
+use tollgate_core::lanes::Lease;
 use tollgate_core::rule::slots::HoldId;
-use tollgate_core::{Payment, Span, Standing, Timestamp, UNITS_MAX};
+use tollgate_core::{LimitName, Partition, Payment, Span, Standing, Timestamp, UNITS_MAX};
 
 /// Leave to start one call. Slots it holds are freed when it is dropped; what it paid at rates
 /// stays spent unless it is settled or cancelled.
@@ -21,10 +24,13 @@ pub struct Pass {
     paid: Option<Box<Paid>>,
 }
 
+/// What a pass may settle, and must let go.
 #[derive(Debug)]
-struct Paid {
-    inner: Arc<Inner>,
-    lines: SmallVec<[PaidLine; 1]>,
+enum Paid {
+    /// In memory.
+    Memory { inner: Arc<Inner>, lines: SmallVec<[PaidLine; 1]> },
+    /// In a store: settled by itself when it is dropped.
+    Kept(Box<dyn Held>),
 }
 
 /// What was paid at one meter.
@@ -50,14 +56,46 @@ pub struct Receipt {
     pub id: u64,
     /// From then on it counts as spent, and the slots it held are free.
     pub expires: Timestamp,
-    /// What was paid, a line for each meter.
+    /// What was paid, a line for each meter; none if it holds a lease.
     pub lines: Vec<ReceiptLine>,
+    /// The lease of a call that waited its turn in a store.
+    pub lease: Option<Lease>,
 }
 
 impl Receipt {
+    /// What holds the lease of a call.
+    pub(crate) fn of_lease(lease: Lease, expires: Timestamp) -> Self {
+        Self { id: lease.token, expires, lines: Vec::new(), lease: Some(lease) }
+    }
+
+    /// As a store knows it.
+    pub(crate) fn to_kept(&self) -> Result<contract::Receipt, Error> {
+        let line = |line: &ReceiptLine| -> Result<_, Error> {
+            Ok(contract::PaidLine {
+                limit: LimitName::new(&line.limit)?,
+                partition: line.partition.as_deref().map(Partition::new).transpose()?,
+                payment: line.payment,
+            })
+        };
+        let lines = self.lines.iter().map(line).collect::<Result<_, _>>()?;
+        Ok(contract::Receipt { id: self.id, expires: self.expires, lines })
+    }
+
     /// The lines that hold slots, and under which name.
     pub(crate) fn holds(&self) -> impl Iterator<Item = (&ReceiptLine, HoldId)> {
         self.lines.iter().filter_map(|line| Some((line, line.payment.hold?)))
+    }
+}
+
+impl From<contract::Receipt> for Receipt {
+    fn from(receipt: contract::Receipt) -> Self {
+        let contract::Receipt { id, expires, lines } = receipt;
+        let lines = lines.into_iter().map(|line| ReceiptLine {
+            limit: line.limit.as_str().to_owned(),
+            partition: line.partition.map(|partition| partition.as_str().to_owned()),
+            payment: line.payment,
+        });
+        Self { id, expires, lines: lines.collect(), lease: None }
     }
 }
 
@@ -80,8 +118,13 @@ impl Pass {
 
     /// The pass with what it may settle, and must let go.
     pub(crate) fn with(self, inner: &Arc<Inner>, lines: impl Iterator<Item = PaidLine>) -> Self {
-        let paid = Paid { inner: inner.clone(), lines: lines.collect() };
+        let paid = Paid::Memory { inner: inner.clone(), lines: lines.collect() };
         Self { paid: Some(Box::new(paid)), ..self }
+    }
+
+    /// The pass with what it holds in a store.
+    pub(crate) fn held(self, held: Box<dyn Held>) -> Self {
+        Self { paid: Some(Box::new(Paid::Kept(held))), ..self }
     }
 
     /// A pass with nothing to settle or hold.
@@ -123,23 +166,27 @@ impl Pass {
 
     /// Settles what was paid at a limit at its true cost: once, at all partitions of that name that
     /// the call paid. Less gives back what the meter can take back; more is owed before later calls
-    /// pass. Slots stay held until the pass is dropped.
+    /// pass. Slots stay held until the pass is dropped. In a store a call settles once: what it cost is
+    /// written when all its estimates are told, or when the pass is dropped if it holds slots.
     pub async fn settle(&mut self, limit: &str, actual: u64) -> Result<(), Error> {
         if actual > UNITS_MAX {
             return Err(AskError::ActualTooLarge { actual }.into());
         }
         let unpaid = || AskError::NotPaid { name: limit.chars().take(128).collect() };
-        let paid = self.paid.as_mut().ok_or_else(unpaid)?;
-        if !paid.lines.iter().any(|line| *line.entry.name == *limit) {
+        let (inner, lines) = match self.paid.as_deref_mut().ok_or_else(unpaid)? {
+            Paid::Memory { inner, lines } => (inner, lines),
+            Paid::Kept(held) => return held.settle(limit, actual).await,
+        };
+        if !lines.iter().any(|line| *line.entry.name == *limit) {
             return Err(unpaid().into());
         }
-        for line in paid.lines.iter_mut().filter(|line| *line.entry.name == *limit) {
+        for line in lines.iter_mut().filter(|line| *line.entry.name == *limit) {
             if line.is_settled {
                 return Err(AskError::ReceiptSpent.into());
             }
             line.is_settled = true;
             let payment = Payment { hold: None, ..line.payment };
-            paid.inner.settle_line(&line.entry, &line.key, &payment, actual);
+            inner.settle_line(&line.entry, &line.key, &payment, actual);
         }
         Ok(())
     }
@@ -147,21 +194,34 @@ impl Pass {
     /// Goes on without the pass: a receipt that settles until `life` has passed, at most an hour,
     /// and holds the slots until then. `None` if the pass has nothing to settle or hold.
     pub async fn into_receipt(mut self, life: impl Into<Span>) -> Option<Receipt> {
-        let paid = self.paid.take()?;
-        Some(paid.inner.receipt(&paid.lines, life.into()))
+        match *self.paid.take()? {
+            Paid::Memory { inner, lines } => Some(inner.receipt(&lines, life.into())),
+            Paid::Kept(held) => held.into_receipt(life.into()).await,
+        }
     }
 
     /// Hands back a call that was never started: rates get back what they can take back, slots are
     /// freed at once. A pass from `consume` without an estimate has nothing to hand back.
     pub async fn cancel(mut self) {
+        if let Some(Paid::Kept(held)) = self.take_kept() {
+            return held.hand_back().await;
+        }
         self.hand_back();
     }
 
+    fn take_kept(&mut self) -> Option<Paid> {
+        let is_kept = matches!(self.paid.as_deref(), Some(Paid::Kept(_)));
+        self.paid.take_if(|_| is_kept).map(|paid| *paid)
+    }
+
+    /// Hands back what was paid in memory.
     pub(crate) fn hand_back(&mut self) {
-        let Some(paid) = self.paid.take() else { return };
-        for line in &paid.lines {
+        let Some(Paid::Memory { inner, lines }) = self.paid.take().map(|paid| *paid) else {
+            return;
+        };
+        for line in &lines {
             let actual = if line.is_settled { line.payment.weight } else { 0 };
-            paid.inner.settle_line(&line.entry, &line.key, &line.payment, actual);
+            inner.settle_line(&line.entry, &line.key, &line.payment, actual);
         }
     }
 }
@@ -176,11 +236,12 @@ impl Drop for Pass {
 }
 
 impl Paid {
-    /// Frees what is held.
+    /// Frees what is held in memory; what is kept elsewhere frees itself.
     fn let_go(&self) {
-        for line in self.lines.iter().filter(|line| line.payment.hold.is_some()) {
+        let Self::Memory { inner, lines } = self else { return };
+        for line in lines.iter().filter(|line| line.payment.hold.is_some()) {
             let weight = line.payment.weight;
-            self.inner.settle_line(&line.entry, &line.key, &line.payment, weight);
+            inner.settle_line(&line.entry, &line.key, &line.payment, weight);
         }
     }
 }

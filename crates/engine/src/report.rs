@@ -15,6 +15,9 @@ pub(crate) fn failed(error: &Error) {
             tracing::debug!(%error, "ask is invalid");
             count("tollgate_invalid_total", Vec::new());
         }
+        Error::Act(error) => tracing::debug!(%error, "act is refused"),
+        Error::Meter(error) => tracing::debug!(%error, "a meter cannot be changed so"),
+        Error::Queue(error) => tracing::debug!(%error, "queue is invalid"),
         Error::Store(error) => {
             tracing::warn!(%error, "store failed");
             count("tollgate_store_failed_total", Vec::new());

@@ -1,21 +1,28 @@
 //! Receipts as callers hold them: all that settling needs, sealed, so that nothing is kept here.
 //!
-//! A receipt is base64url of `version, id, expires, lines, tag`: numbers are eight bytes, big endian;
-//! a text is its length in two bytes, then its bytes.
+//! A receipt is base64url of `version, id, expires, lines, tag`, or with the call that it leases in
+//! place of the lines: numbers are eight bytes, big endian; a text is its length in two bytes, then its
+//! bytes.
 
 use crate::seal::{Seal, TAG_BYTES};
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use tollgate::lanes::{CallId, Lease};
 use tollgate::{HoldId, Now, Payment, Receipt, ReceiptLine, TOLLS_MAX, Timestamp};
 
 /// The first byte, so that another form can be told apart.
 const VERSION: u8 = 1;
+/// The first byte of one that leases a call.
+const LEASE: u8 = 2;
 
 /// Writes a receipt so that only this process can have written it.
 pub(crate) fn encode(receipt: &Receipt, seal: &Seal) -> String {
-    let mut bytes = vec![VERSION];
+    let mut bytes = vec![if receipt.lease.is_some() { LEASE } else { VERSION }];
     put_number(&mut bytes, receipt.id);
     put_number(&mut bytes, receipt.expires.as_nanos());
+    if let Some(lease) = receipt.lease {
+        put_number(&mut bytes, lease.call.0);
+    }
     for line in &receipt.lines {
         put_line(&mut bytes, line);
     }
@@ -32,15 +39,20 @@ pub(crate) fn decode(text: &str, seal: &Seal) -> Option<Receipt> {
         return None;
     }
     let mut rest = Reader(written);
-    if rest.byte()? != VERSION {
+    let version = rest.byte()?;
+    if version != VERSION && version != LEASE {
         return None;
     }
     let (id, expires) = (rest.number()?, rest.instant()?);
+    if version == LEASE {
+        let lease = Some(Lease { call: CallId(rest.number()?), token: id });
+        return Some(Receipt { id, expires, lines: Vec::new(), lease });
+    }
     let mut lines = Vec::new();
     while !rest.0.is_empty() && lines.len() < TOLLS_MAX {
         lines.push(rest.line()?);
     }
-    Some(Receipt { id, expires, lines })
+    Some(Receipt { id, expires, lines, lease: None })
 }
 
 fn put_line(bytes: &mut Vec<u8>, line: &ReceiptLine) {
@@ -133,7 +145,7 @@ mod tests {
             partition: Some("☃".to_owned()),
             payment: Payment { hold: Some(HoldId(u64::MAX)), ..payment },
         };
-        Receipt { id: 7, expires: Timestamp::MAX, lines: vec![global, held] }
+        Receipt { id: 7, expires: Timestamp::MAX, lines: vec![global, held], lease: None }
     }
 
     #[test]

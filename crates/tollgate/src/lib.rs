@@ -25,19 +25,20 @@ pub mod embedded;
 mod gate;
 pub mod lanes;
 
-pub use gate::{Builder, Tollgate};
+pub use gate::{Builder, GateError, Tollgate, Worker};
 pub use tollgate_core::rule::UNITS_MAX;
 pub use tollgate_core::rule::slots::HoldId;
 pub use tollgate_core::{
-    Align, Cause, Limit, LimitError, NameError, Now, Payment, Priority, RuleSpec, Span, SpanError,
-    Standing, Timestamp,
+    Align, Cause, Cron, CronError, Limit, LimitError, NameError, Now, Payment, Priority, RuleSpec,
+    Span, SpanError, Standing, Timestamp,
 };
 #[cfg(feature = "tower")]
 pub use tollgate_engine::tower;
 pub use tollgate_engine::{
-    Acquire, Acquiring, Ask, AskError, Asking, Bell, Change, Clock, CoarseClock, Error, LimitRef,
-    LimitState, Limiter, ManualClock, MeterState, Named, PartitionPage, Pass, Receipt, ReceiptLine,
-    Refusal, Settings, StoreError, SystemClock, TOLLS_MAX, Toll, TryError, global, toll,
+    Acquire, Acquiring, Ask, AskError, Asking, Bell, Call, Change, Clock, CoarseClock, Error, Job,
+    LimitRef, LimitState, Limiter, ManualClock, MeterState, Named, Outcome, PartitionPage, Pass,
+    Receipt, ReceiptLine, Refusal, Schedule, Settings, StoreError, SystemClock, TOLLS_MAX, Toll,
+    TryError, When, Worked, global, toll,
 };
 
 #[cfg(doctest)]

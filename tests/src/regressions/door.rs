@@ -39,7 +39,7 @@ async fn every_wrong_ask_says_what_to_do_about_it() {
         let message = message(&gate, ask).await;
         assert!(message.contains(cure), "{message}");
     }
-    assert_eq!(gate.limiter().meters_kept(), 0);
+    assert_eq!(gate.limiter().unwrap().meters_kept(), 0);
 }
 
 #[tokio::test]

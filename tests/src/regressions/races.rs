@@ -40,7 +40,7 @@ async fn racing_threads_get_exactly_what_there_is() {
         Limit::per_day(5_000).and(Limit::per_hour(9_000)),
     ] {
         let world = World::of("api", limit.clone()).await;
-        let limiter = world.gate.limiter();
+        let limiter = world.gate.limiter().unwrap();
         let at_one_key = granted(|_| limiter.consume(toll("api", "acme")).is_ok());
         assert_eq!(at_one_key, 5_000, "{limit:?}");
         let without_a_key = granted(|_| limiter.consume(global("api")).is_ok());
@@ -52,7 +52,7 @@ async fn racing_threads_get_exactly_what_there_is() {
 async fn racing_threads_get_exactly_what_the_scarcer_of_two_limits_has() {
     let world = World::of("a", Limit::per_day(3_000)).await;
     let world = world.limit("b", Limit::per_day(2_000)).await;
-    let limiter = world.gate.limiter();
+    let limiter = world.gate.limiter().unwrap();
     let both = granted(|thread| {
         let [first, second] = if thread % 2 == 0 { ["a", "b"] } else { ["b", "a"] };
         limiter.consume(global(first).and(global(second))).is_ok()
@@ -64,7 +64,7 @@ async fn racing_threads_get_exactly_what_the_scarcer_of_two_limits_has() {
 #[tokio::test]
 async fn racing_threads_never_hold_more_slots_than_there_are() {
     let world = World::of("api", Limit::concurrency(3)).await;
-    let limiter = world.gate.limiter();
+    let limiter = world.gate.limiter().unwrap();
     let (held, most) = (AtomicU64::new(0), AtomicU64::new(0));
     granted(|_| {
         let Ok(pass) = limiter.consume(global("api")) else { return false };
@@ -83,7 +83,7 @@ async fn racing_threads_never_hold_more_slots_than_there_are() {
 #[tokio::test]
 async fn racing_threads_get_exactly_what_there_is_while_the_limit_changes() {
     let world = World::of("api", Limit::per_day(20_000)).await;
-    let limiter = world.gate.limiter();
+    let limiter = world.gate.limiter().unwrap();
     let changes = AtomicU64::new(0);
     let total = granted(|thread| {
         if thread == 0 && changes.fetch_add(1, Ordering::Relaxed).is_multiple_of(50) {

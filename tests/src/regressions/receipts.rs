@@ -29,10 +29,10 @@ async fn a_receipt_says_what_was_paid_where() {
 async fn a_receipt_settles_once_also_by_its_copies() {
     let (world, receipt) = with_receipt().await;
     let copy = receipt.clone();
-    world.gate.settle(&receipt, &[("tokens", 250)]).await.unwrap();
+    world.gate.settle_receipt(&receipt, &[("tokens", 250)]).await.unwrap();
     assert_eq!(left(&world).await, 750);
     for again in [&receipt, &copy] {
-        assert_eq!(world.gate.settle(again, &[("tokens", 0)]).await.unwrap_err(), SPENT);
+        assert_eq!(world.gate.settle_receipt(again, &[("tokens", 0)]).await.unwrap_err(), SPENT);
         assert_eq!(world.gate.hand_back(again).await.unwrap_err(), SPENT);
     }
     assert_eq!(left(&world).await, 750);
@@ -41,7 +41,7 @@ async fn a_receipt_settles_once_also_by_its_copies() {
 #[tokio::test]
 async fn a_receipt_that_names_no_cost_settles_at_what_was_paid() {
     let (world, receipt) = with_receipt().await;
-    world.gate.settle(&receipt, &[]).await.unwrap();
+    world.gate.settle_receipt(&receipt, &[]).await.unwrap();
     assert_eq!(left(&world).await, 400);
 }
 
@@ -56,7 +56,7 @@ async fn a_receipt_handed_back_gives_back_everything() {
 async fn a_receipt_that_expired_counts_as_spent() {
     let (world, receipt) = with_receipt().await;
     world.advance(seconds(30)).await;
-    assert_eq!(world.gate.settle(&receipt, &[("tokens", 0)]).await.unwrap_err(), SPENT);
+    assert_eq!(world.gate.settle_receipt(&receipt, &[("tokens", 0)]).await.unwrap_err(), SPENT);
     assert_eq!(left(&world).await, 400);
 }
 
@@ -65,9 +65,9 @@ async fn a_receipt_that_expired_counts_as_spent() {
 async fn a_settlement_that_is_refused_leaves_the_receipt_good() {
     let (world, receipt) = with_receipt().await;
     for wrong in [("other", 1), ("tokens", u64::MAX)] {
-        assert!(world.gate.settle(&receipt, &[wrong]).await.is_err());
+        assert!(world.gate.settle_receipt(&receipt, &[wrong]).await.is_err());
     }
-    world.gate.settle(&receipt, &[("tokens", 1)]).await.unwrap();
+    world.gate.settle_receipt(&receipt, &[("tokens", 1)]).await.unwrap();
     assert_eq!(left(&world).await, 999);
 }
 
@@ -79,7 +79,7 @@ async fn a_receipt_of_a_settled_pass_gives_nothing_back() {
     assert_eq!(world.pay(toll("tokens", "acme").weight(400)).await, 0);
     pass.settle("tokens", 500).await.unwrap();
     if let Some(receipt) = pass.into_receipt(seconds(30)).await {
-        drop(world.gate.settle(&receipt, &[("tokens", 0)]).await);
+        drop(world.gate.settle_receipt(&receipt, &[("tokens", 0)]).await);
         drop(world.gate.hand_back(&receipt).await);
     }
     assert_eq!(left(&world).await, 100);

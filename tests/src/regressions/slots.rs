@@ -89,7 +89,7 @@ async fn a_receipt_that_expires_frees_its_slot_also_for_one_who_waits() {
     assert!(waiter.answer().is_none());
     world.advance(seconds(1)).await;
     let pass = waiter.answer().unwrap().unwrap();
-    let late = world.gate.settle(&receipt, &[]).await.unwrap_err();
+    let late = world.gate.settle_receipt(&receipt, &[]).await.unwrap_err();
     assert_eq!(late, Error::Invalid(AskError::ReceiptSpent));
     assert_eq!(in_flight(&world.gate).await, 1);
     drop(pass);
@@ -102,12 +102,12 @@ async fn a_receipt_that_is_renewed_holds_on() {
     let mut receipt = pass.into_receipt(seconds(30)).await.unwrap();
     for _ in 0..5 {
         world.advance(seconds(20)).await;
-        receipt = world.gate.renew(&receipt, seconds(30)).await.unwrap();
+        receipt = world.gate.renew_receipt(&receipt, seconds(30)).await.unwrap();
         assert_eq!(in_flight(&world.gate).await, 2);
     }
-    world.gate.settle(&receipt, &[]).await.unwrap();
+    world.gate.settle_receipt(&receipt, &[]).await.unwrap();
     assert_eq!(in_flight(&world.gate).await, 0);
-    let renewed = world.gate.renew(&receipt, seconds(30)).await.unwrap_err();
+    let renewed = world.gate.renew_receipt(&receipt, seconds(30)).await.unwrap_err();
     assert_eq!(renewed, Error::Invalid(AskError::ReceiptSpent));
 }
 

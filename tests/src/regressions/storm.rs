@@ -105,7 +105,7 @@ impl Storm {
             _ => drop(pass),
         }
         if let Some(receipt) = dice.pick(&mut self.receipts) {
-            drop(gate.settle(&receipt, &[(dice.name(), dice.roll(8))]).await);
+            drop(gate.settle_receipt(&receipt, &[(dice.name(), dice.roll(8))]).await);
         }
     }
 

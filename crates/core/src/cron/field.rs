@@ -84,7 +84,7 @@ impl Scale<'_> {
 
     fn number(&self, text: &str) -> Option<u8> {
         let is_name = |name: &&str| name.eq_ignore_ascii_case(text);
-        let named = self.names.iter().position(|name| is_name(&name));
+        let named = self.names.iter().position(is_name);
         let named = named.and_then(|place| u8::try_from(place).ok()).map(|at| at + self.least);
         let found = named.or_else(|| number(text))?;
         (self.least..=self.most).contains(&found).then_some(found)

@@ -127,7 +127,8 @@ impl Inner {
                 line.payment
             },
         });
-        let receipt = Receipt { id: self.next_hold().0, expires, lines: lines.collect() };
+        let (id, lines) = (self.next_hold().0, lines.collect());
+        let receipt = Receipt { id, expires, lines, lease: None };
         for (line, hold) in receipt.holds() {
             self.with_line(line, |whole, now| whole.meter.renew(hold, expires, now));
         }

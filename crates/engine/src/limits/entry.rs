@@ -13,10 +13,10 @@ const SHARDS: usize = 32;
 /// Rounds of spinning, each twice as long as the last, before a thread that waits is parked.
 const SPIN_ROUNDS: usize = 8;
 /// Changes of a limit that are remembered.
-const HISTORY_MAX: usize = 32;
+pub(crate) const HISTORY_MAX: usize = 32;
 
 /// One change of a limit.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Change {
     /// When, by the wall clock.
     pub at: Timestamp,

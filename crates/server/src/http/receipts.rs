@@ -23,7 +23,7 @@ pub(super) async fn settle(
     let receipt = known(&app, &receipt)?;
     let actual: Vec<_> =
         settle.actual.iter().map(|(limit, units)| (limit.as_str(), units.0)).collect();
-    app.gate.settle(&receipt, &actual).await?;
+    app.gate.settle_receipt(&receipt, &actual).await?;
     Ok(Json(SettledWire { settled: true }))
 }
 
@@ -44,7 +44,7 @@ pub(super) async fn renew(
     let receipt = known(&app, &receipt)?;
     let life = renew.span.map_or(LIFE_DEFAULT, |span| span.0);
     check_life("for", life)?;
-    let renewed = app.gate.renew(&receipt, life).await?;
+    let renewed = app.gate.renew_receipt(&receipt, life).await?;
     Ok(Json(RenewedWire { receipt: encode(&renewed, &app.seal) }))
 }
 

@@ -1,0 +1,193 @@
+//! Limits and lanes that a store keeps, and the thread that drives it.
+//!
+//! A store is passive. The driver sleeps until something is due there, lets it happen, and wakes who
+//! asks for calls that may start. Whatever waits here waits by the clock that it was given.
+
+mod acquire;
+mod browse;
+mod call;
+mod claims;
+mod consume;
+mod dead;
+mod driver;
+mod holds;
+mod limits;
+mod operate;
+mod outcome;
+mod pulse;
+mod schedules;
+mod worker;
+
+pub use call::Call;
+pub use outcome::Outcome;
+pub use schedules::{Schedule, When};
+pub use worker::{Job, Worked, Worker};
+
+pub(crate) use acquire::Acquires;
+pub(crate) use holds::{Doing, Held};
+
+use crate::clock::Clock;
+use crate::error::Error;
+use acquire::Waiting;
+use claims::Claims;
+use driver::Driver;
+use holds::Holds;
+use limits::Known;
+use pulse::Pulse;
+use schedules::Ticks;
+use std::sync::Arc;
+use tollgate_core::contract::Lanes;
+use tollgate_core::lanes::{
+    Act, Acted, CallId, Claimed, Explanation, Lease, QueueSpec, Record, Scope,
+};
+use tollgate_core::{Key, LaneName, Now, QueueName, Span};
+
+/// A store and the thread that drives it. Clones share both; when the last one is dropped, the thread
+/// ends.
+pub struct Engine<S> {
+    parts: Arc<Parts<S>>,
+    driver: Arc<Driver>,
+}
+
+impl<S> Clone for Engine<S> {
+    fn clone(&self) -> Self {
+        Self { parts: self.parts.clone(), driver: self.driver.clone() }
+    }
+}
+
+impl<S> std::fmt::Debug for Engine<S> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Engine").finish_non_exhaustive()
+    }
+}
+
+/// What the driver's chores may share: all but the driver.
+struct Parts<S> {
+    store: S,
+    pulse: Arc<Pulse>,
+    claims: Arc<Claims>,
+    holds: Holds,
+    known: Known,
+    waiting: Waiting,
+    ticks: Ticks,
+}
+
+impl<S: Lanes + Clone + 'static> Engine<S> {
+    /// Drives a store by a clock, which is the store's own.
+    pub async fn start(store: S, clock: Arc<dyn Clock>) -> Result<Self, Error> {
+        let waiting = Waiting::new(clock.wall());
+        let pulse = Arc::new(Pulse::new(clock));
+        let claims = Arc::new(Claims::default());
+        let driver = Arc::new(Driver::start(store.clone(), &pulse, &claims)?);
+        let (holds, known, ticks) = (Holds::default(), Known::default(), Ticks::default());
+        let parts = Arc::new(Parts { store, pulse, claims, holds, known, waiting, ticks });
+        parts.load_limits().await?;
+        parts.load_schedules().await?;
+        parts.forget_who_waited().await?;
+        Ok(Self { parts, driver })
+    }
+}
+
+impl<S: Lanes + 'static> Engine<S> {
+    /// The store underneath.
+    pub fn store(&self) -> &S {
+        &self.parts.store
+    }
+
+    /// The present, as the store counts it.
+    pub async fn now(&self) -> Result<Now, Error> {
+        Ok(self.parts.store.now().await?)
+    }
+
+    /// Defines a queue, or changes it: at once, for waiting calls, too.
+    pub async fn define_queue(&self, queue: &str, spec: QueueSpec) -> Result<(), Error> {
+        Ok(self.parts.store.define_queue(QueueName::new(queue)?, spec).await??)
+    }
+
+    /// Hands in calls of a queue, all or none; their names in order. The answer to a duplicate is the
+    /// first call's name.
+    pub async fn enqueue(
+        &self,
+        queue: &str,
+        calls: impl IntoIterator<Item = Call>,
+    ) -> Result<Vec<CallId>, Error> {
+        let (queue, now) = (QueueName::new(queue)?, self.now().await?);
+        let mut enqueue = Vec::new();
+        for call in calls {
+            enqueue.push(call.into_new(queue.clone(), now)?);
+        }
+        Ok(self.act(Act { enqueue, ..Act::default() }).await?.enqueued)
+    }
+
+    /// Makes one atomic change.
+    pub async fn act(&self, act: Act) -> Result<Acted, Error> {
+        self.parts.act(act).await
+    }
+
+    /// Settles a start, and makes what follows from it, in one act.
+    pub async fn settle(&self, lease: Lease, outcome: Outcome) -> Result<Acted, Error> {
+        let now = self.now().await?;
+        self.act(outcome.into_act(lease, now)?).await
+    }
+
+    /// Holds leases for so long from now; says of each whether it was still held.
+    pub async fn renew_leases(&self, leases: Vec<Lease>, lease: Span) -> Result<Vec<bool>, Error> {
+        Ok(self.parts.store.renew_leases(leases, lease).await?)
+    }
+
+    /// Takes a call back: one that waits ends, one in flight is not tried again. Says whether it was
+    /// there.
+    pub async fn cancel(&self, call: CallId) -> Result<bool, Error> {
+        let acted = self.act(Act { cancel: vec![call], ..Act::default() }).await?;
+        Ok(acted.cancelled == [true])
+    }
+
+    /// Holds back a queue, a lane or a limit: nothing of it starts.
+    pub async fn pause(&self, scope: Scope) -> Result<(), Error> {
+        Ok(self.parts.store.pause(scope).await?)
+    }
+
+    /// Lets a queue, a lane or a limit go on; a lane that a dead call holds, too.
+    pub async fn resume(&self, scope: Scope) -> Result<(), Error> {
+        Ok(self.parts.store.resume(scope).await?)
+    }
+
+    /// Serves a lane so many times as much as others.
+    pub async fn weigh(&self, queue: &str, lane: &str, weight: u32) -> Result<(), Error> {
+        let (queue, lane) = (QueueName::new(queue)?, LaneName::new(lane)?);
+        Ok(self.parts.store.weigh(queue, lane, weight).await?)
+    }
+
+    /// Why a call waits, and until when; `None` if it ended or never was.
+    pub async fn explain(&self, call: CallId) -> Result<Option<Explanation>, Error> {
+        Ok(self.parts.store.explain(vec![call]).await?.pop().flatten())
+    }
+
+    /// Starts up to `most` calls of a queue, as soon as one may, within `wait`. They start now: whoever
+    /// claims has so many free hands.
+    pub async fn claim(
+        &self,
+        queue: &str,
+        most: usize,
+        wait: impl Into<Span>,
+    ) -> Result<Vec<Claimed>, Error> {
+        self.parts.claim(&QueueName::new(queue)?, most, wait.into(), None).await
+    }
+
+    /// A worker of a queue.
+    pub fn worker(&self, queue: &str) -> Worker<S> {
+        Worker::new(self.clone(), queue)
+    }
+
+    /// The bytes that are kept under a key, with their revision.
+    pub async fn record(&self, key: &str) -> Result<Option<Record>, Error> {
+        Ok(self.parts.store.records(vec![Key::new(key)?]).await?.pop().flatten())
+    }
+}
+
+impl<S: Lanes> Parts<S> {
+    async fn act(&self, act: Act) -> Result<Acted, Error> {
+        let mut answers = self.store.act(vec![act]).await?;
+        Ok(answers.pop().unwrap_or_else(|| Ok(Acted::default()))?)
+    }
+}

@@ -1,0 +1,269 @@
+//! Waiting one's turn in a store: a call in a lane of its own, and nobody else's.
+//!
+//! Who waits asks for its call by the name of its lane. One chore claims for all of them. What is left
+//! of a process that ended is claimed by nobody who knows it, and is taken back.
+
+use super::holds::{Doing, KeptPass};
+use super::{Engine, Parts};
+use crate::ask::Ask;
+use crate::error::Error;
+use crate::pass::Pass;
+use crate::report;
+use parking_lot::Mutex;
+use std::collections::HashMap;
+use std::future::{Future, poll_fn};
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::Poll;
+use tokio::sync::oneshot;
+use tollgate_core::contract::{CallsQuery, Lanes, StoreError};
+use tollgate_core::lanes::{Act, CallId, Lease, NewCall, QueueSpec, Settle, Settlement, Started};
+use tollgate_core::{LaneName, QueueName, Span, Standing, Timestamp};
+
+use super::consume::Asked;
+use super::holds::HOLD;
+
+/// The queue of all who wait so. Visible as any other: who waits for a pass can be seen and explained.
+const QUEUE: &str = "tollgate:acquire";
+/// Most that one claim takes.
+const MOST: usize = 1_000;
+/// How long one claim waits before it is made anew.
+const WAIT: Span = Span::from_secs(60);
+/// How long a store that fails a claim is left alone.
+const AGAIN: Span = Span::from_secs(1);
+
+/// Who waits for the name of its call.
+type Reply = oneshot::Sender<Result<Option<CallId>, Error>>;
+
+/// Who waits, by the lane of its call.
+pub(super) struct Waiting {
+    /// Tells the lanes of this run from those of others.
+    run: Timestamp,
+    book: Mutex<Book>,
+}
+
+#[derive(Default)]
+struct Book {
+    waiting: HashMap<LaneName, oneshot::Sender<Started>>,
+    named: u64,
+    is_claiming: bool,
+}
+
+impl Waiting {
+    pub(super) fn new(run: Timestamp) -> Self {
+        Self { run, book: Mutex::default() }
+    }
+}
+
+/// An engine as it is asked for passes, whatever its store is.
+pub(crate) trait Acquires: Send + Sync {
+    fn acquire<'a>(&self, ask: Ask<'a>, max_wait: Option<Span>) -> Doing<'a, Result<Pass, Error>>;
+}
+
+impl<S: Lanes + 'static> Acquires for Engine<S> {
+    fn acquire<'a>(&self, ask: Ask<'a>, max_wait: Option<Span>) -> Doing<'a, Result<Pass, Error>> {
+        let engine = self.clone();
+        Box::pin(async move { engine.wait_for(&ask, max_wait).await.inspect_err(report::failed) })
+    }
+}
+
+impl<S: Lanes + 'static> Engine<S> {
+    /// Waits until all tolls can be paid, in turn: higher priority first, then first come, first
+    /// served.
+    pub fn acquire<'a>(&self, ask: impl crate::ask::Asking<'a>) -> crate::Acquire<'a> {
+        crate::Acquire::kept(Arc::new(self.clone()), ask.into_ask())
+    }
+
+    async fn wait_for(&self, ask: &Ask<'_>, max_wait: Option<Span>) -> Result<Pass, Error> {
+        let asked = self.parts.asked(ask).await?;
+        let until = max_wait.map(|wait| self.parts.pulse.clock.now().plus(wait));
+        let Asked { ask, estimates, has_slots } = &asked;
+        let again =
+            || Asked { ask: ask.clone(), estimates: estimates.clone(), has_slots: *has_slots };
+        // Who need not wait pays at once: nobody is overtaken by that.
+        match self.pay_asked(again()).await {
+            Err(Error::Refused(refusal)) => {
+                let is_too_long = |wait: Span| refusal.retry_after.is_some_and(|span| span > wait);
+                if max_wait.is_some_and(is_too_long) {
+                    return Err(refusal.into());
+                }
+            }
+            outcome => return outcome,
+        }
+        let place = self.line_up(&asked).await?;
+        match place.called(until).await {
+            Some(started) => Ok(self.started(started, asked)),
+            // Given up: what it would be told now is the answer.
+            None => self.pay_asked(asked).await,
+        }
+    }
+
+    async fn line_up(&self, asked: &Asked) -> Result<Place<S>, Error> {
+        let parts = &self.parts;
+        self.claim_for_all().await?;
+        let (sender, called) = oneshot::channel();
+        let lane = {
+            let mut book = parts.waiting.book.lock();
+            book.named += 1;
+            let lane = format!("{}-{}", parts.waiting.run.as_nanos(), book.named);
+            let lane = LaneName::new(&lane)?;
+            book.waiting.insert(lane.clone(), sender);
+            lane
+        };
+        let (reply, named) = oneshot::channel();
+        // From here on the place is given up if this is dropped.
+        let mut place =
+            Place { parts: parts.clone(), lane: lane.clone(), named, call: None, called };
+        let call = NewCall {
+            tolls: asked.ask.tolls.clone(),
+            priority: asked.ask.priority,
+            ..NewCall::new(QueueName::new(QUEUE)?, lane)
+        };
+        // Who leaves before it has a name leaves nothing behind: the driver sees to that.
+        let enqueue = parts.clone();
+        parts.pulse.see_through(async move { enqueue.enqueue_for(call, reply).await });
+        let closed = || StoreError::Failed { reason: "it is closed".to_owned() };
+        place.call = (&mut place.named).await.map_err(|_| closed())??;
+        Ok(place)
+    }
+
+    fn started(&self, started: Started, asked: Asked) -> Pass {
+        let Asked { ask, estimates, has_slots } = asked;
+        let limits = || ask.tolls.iter().map(|toll| toll.limit.clone());
+        let open = if estimates.is_empty() { limits().collect() } else { estimates };
+        // How its meters stand is told by `peek`: the decision was made elsewhere.
+        let pass = Pass::new(Span::ZERO, (0, Standing::NOTHING));
+        pass.held(Box::new(KeptPass::of_lease(self.clone(), started.lease, has_slots, open)))
+    }
+
+    /// Sees to it that someone claims for all who wait.
+    async fn claim_for_all(&self) -> Result<(), Error> {
+        if self.parts.waiting.book.lock().is_claiming {
+            return Ok(());
+        }
+        let spec = QueueSpec { crashes_max: 1, dead_max: 0, ..QueueSpec::default() };
+        self.define_queue(QUEUE, spec).await?;
+        if !std::mem::replace(&mut self.parts.waiting.book.lock().is_claiming, true) {
+            let parts = self.parts.clone();
+            self.parts.pulse.see_through(async move { parts.call_all().await });
+        }
+        Ok(())
+    }
+}
+
+impl<S: Lanes + 'static> Parts<S> {
+    /// Takes back the calls of those who waited in a process that ended.
+    pub(super) async fn forget_who_waited(&self) -> Result<(), Error> {
+        let (queue, mut after) = (QueueName::new(QUEUE)?, None);
+        loop {
+            let (lane, state, most) = (None, None, MOST);
+            let query = CallsQuery { queue: queue.clone(), lane, state, after, most };
+            let left = self.store.calls(query).await?;
+            let Some(last) = left.last() else { return Ok(()) };
+            after = Some(last.id);
+            let cancel = left.iter().map(|call| call.id).collect();
+            let _ = self.act(Act { cancel, ..Act::default() }).await?;
+        }
+    }
+
+    /// Calls whoever's turn has come, for as long as the engine runs.
+    async fn call_all(&self) {
+        let Ok(queue) = QueueName::new(QUEUE) else { return };
+        loop {
+            let claimed = match self.claim(&queue, MOST, WAIT, Some(HOLD)).await {
+                Ok(claimed) => claimed,
+                Err(error) => {
+                    tracing::warn!(%error, "nobody can be called who waits for a pass");
+                    self.pulse.sleep(AGAIN).await;
+                    continue;
+                }
+            };
+            for claimed in claimed {
+                let waiting = self.waiting.book.lock().waiting.remove(&claimed.started.lane);
+                let lease = claimed.started.lease;
+                let is_called = waiting.is_some_and(|sender| sender.send(claimed.started).is_ok());
+                if !is_called {
+                    self.give_up(lease).await;
+                }
+            }
+        }
+    }
+
+    /// Enqueues a call for who waits to hear its name, and takes it back if nobody does.
+    async fn enqueue_for(&self, call: NewCall, reply: Reply) {
+        let acted = self.act(Act { enqueue: vec![call], ..Act::default() }).await;
+        let named = acted.map(|acted| acted.enqueued.first().copied());
+        if let Err(Ok(Some(call))) = reply.send(named) {
+            self.cancel(call).await;
+        }
+    }
+
+    async fn cancel(&self, call: CallId) {
+        let cancel = Act { cancel: vec![call], ..Act::default() };
+        if let Err(error) = self.act(cancel).await {
+            tracing::warn!(%error, "a call that nobody waits for could not be cancelled");
+        }
+    }
+
+    /// Takes back a call that nobody waits for any more.
+    async fn give_up(&self, lease: Lease) {
+        let settle = vec![Settle { lease, settlement: Settlement::Release, actual: vec![] }];
+        let act = Act { settle, cancel: vec![lease.call], ..Act::default() };
+        if let Err(error) = self.act(act).await {
+            tracing::warn!(%error, "a call that nobody waits for could not be taken back");
+        }
+    }
+}
+
+/// A place in line.
+struct Place<S: Lanes + 'static> {
+    parts: Arc<Parts<S>>,
+    lane: LaneName,
+    /// Tells the name of its call once it is enqueued.
+    named: oneshot::Receiver<Result<Option<CallId>, Error>>,
+    call: Option<CallId>,
+    called: oneshot::Receiver<Started>,
+}
+
+impl<S: Lanes + 'static> Place<S> {
+    /// Waits to be called, until then at the latest.
+    async fn called(mut self, until: Option<Timestamp>) -> Option<Started> {
+        let pulse = self.parts.pulse.clone();
+        let mut late = until.map(|until| Box::pin(pulse.sleep_until(until)));
+        let started = poll_fn(|context| {
+            if let Poll::Ready(started) = pin!(&mut self.called).poll(context) {
+                return Poll::Ready(started.ok());
+            }
+            match &mut late {
+                Some(late) => late.as_mut().poll(context).map(|()| None),
+                None => Poll::Pending,
+            }
+        })
+        .await;
+        if started.is_some() {
+            self.call = None;
+        }
+        started
+    }
+}
+
+impl<S: Lanes + 'static> Drop for Place<S> {
+    fn drop(&mut self) {
+        let is_waiting = self.parts.waiting.book.lock().waiting.remove(&self.lane).is_some();
+        let parts = self.parts.clone();
+        if !is_waiting {
+            // It was called, and does not come: it is handed back as if it had not been.
+            self.called.close();
+            if let Ok(started) = self.called.try_recv() {
+                let give_up = async move { parts.give_up(started.lease).await };
+                self.parts.pulse.see_through(give_up);
+            }
+            return;
+        }
+        // One that is not named yet is taken back by whoever would name it.
+        self.named.close();
+        let named = self.named.try_recv().ok().and_then(|named| named.ok().flatten());
+        let Some(call) = self.call.or(named) else { return };
+        self.parts.pulse.see_through(async move { parts.cancel(call).await });
+    }
+}

@@ -1,0 +1,147 @@
+//! A call to be handed in, built as one would say it.
+
+use crate::ask::Toll;
+use crate::error::{AskError, Error};
+use tollgate_core::lanes::NewCall;
+use tollgate_core::{
+    Key, LaneName, LimitName, Now, Partition, Priority, QueueName, Span, Timestamp,
+};
+
+/// A call that is to wait in a lane until all its limits let it start.
+///
+/// ```
+/// use tollgate_engine::{Call, toll};
+///
+/// let call = Call::new("acme").pays(toll("stripe", "acme").weight(2)).body("charge 42").delay(5);
+/// # let _ = call;
+/// ```
+#[derive(Debug, Clone)]
+#[must_use = "nothing is enqueued until it is handed in"]
+pub struct Call {
+    lane: String,
+    tolls: Vec<Owed>,
+    priority: Priority,
+    due: Due,
+    expires: Option<Due>,
+    dedupe: Option<String>,
+    supersedes: Option<String>,
+    body: Box<[u8]>,
+}
+
+#[derive(Debug, Clone)]
+struct Owed {
+    limit: String,
+    partition: Option<String>,
+    weight: u64,
+    hears_feedback: bool,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Due {
+    AtOnce,
+    After(Span),
+    At(Timestamp),
+}
+
+impl Due {
+    fn wall(self, now: Now) -> Option<Timestamp> {
+        match self {
+            Self::AtOnce => None,
+            Self::After(span) => Some(now.wall.plus(span)),
+            Self::At(wall) => Some(wall),
+        }
+    }
+}
+
+impl Call {
+    /// A call of a lane: those of one lane go in order.
+    pub fn new(lane: impl Into<String>) -> Self {
+        Self {
+            lane: lane.into(),
+            tolls: Vec::new(),
+            priority: Priority::default(),
+            due: Due::AtOnce,
+            expires: None,
+            dedupe: None,
+            supersedes: None,
+            body: [].into(),
+        }
+    }
+
+    /// It owes this when it starts: all tolls are paid or none. The first one's meter closes when the
+    /// upstream asks for a pause.
+    pub fn pays(mut self, toll: Toll<'_>) -> Self {
+        self.tolls.push(Owed {
+            limit: toll.name().to_owned(),
+            partition: toll.partition().map(str::to_owned),
+            weight: toll.weight,
+            hears_feedback: self.tolls.is_empty(),
+        });
+        self
+    }
+
+    /// What the worker gets.
+    pub fn body(mut self, body: impl Into<Vec<u8>>) -> Self {
+        self.body = body.into().into();
+        self
+    }
+
+    /// Higher goes first in its lane and at its meters, from 0 to 9; 0 by default.
+    pub fn priority(self, priority: Priority) -> Self {
+        Self { priority, ..self }
+    }
+
+    /// It joins its lane so long after it is accepted.
+    pub fn delay(self, delay: impl Into<Span>) -> Self {
+        Self { due: Due::After(delay.into()), ..self }
+    }
+
+    /// It joins its lane at this instant of the wall clock.
+    pub fn not_before(self, wall: Timestamp) -> Self {
+        Self { due: Due::At(wall), ..self }
+    }
+
+    /// It ends unstarted if it could not start within so long after it is accepted.
+    pub fn expires_after(self, span: impl Into<Span>) -> Self {
+        Self { expires: Some(Due::After(span.into())), ..self }
+    }
+
+    /// It ends unstarted if it could not start before this instant of the wall clock.
+    pub fn expires_at(self, wall: Timestamp) -> Self {
+        Self { expires: Some(Due::At(wall)), ..self }
+    }
+
+    /// A second call with this key within the queue's window is this one.
+    pub fn dedupe(self, key: impl Into<String>) -> Self {
+        Self { dedupe: Some(key.into()), ..self }
+    }
+
+    /// It takes the place of the call of this key that waits in the same lane.
+    pub fn supersedes(self, key: impl Into<String>) -> Self {
+        Self { supersedes: Some(key.into()), ..self }
+    }
+
+    /// As the store takes it.
+    pub fn into_new(self, queue: QueueName, now: Now) -> Result<NewCall, Error> {
+        let key = |text: Option<String>| text.map(|text| Key::new(&text)).transpose();
+        let tolls = self.tolls.into_iter().map(|owed| -> Result<_, AskError> {
+            Ok(tollgate_core::Toll {
+                limit: LimitName::new(&owed.limit)?,
+                partition: owed.partition.map(|name| Partition::new(&name)).transpose()?,
+                weight: owed.weight,
+                hears_feedback: owed.hears_feedback,
+            })
+        });
+        Ok(NewCall {
+            queue,
+            lane: LaneName::new(&self.lane)?,
+            tolls: tolls.collect::<Result<_, _>>()?,
+            priority: self.priority,
+            not_before: self.due.wall(now),
+            expires: self.expires.and_then(|expires| expires.wall(now)),
+            dedupe: key(self.dedupe)?,
+            supersedes: key(self.supersedes)?,
+            body: self.body,
+        })
+    }
+}

@@ -1,0 +1,151 @@
+//! Who waits for calls of a queue: the first is woken first, and one who gets as many as it can take
+//! wakes the next.
+
+use super::Parts;
+use crate::clock::Bell;
+use crate::error::Error;
+use parking_lot::Mutex;
+use std::collections::{BTreeMap, HashMap};
+use std::future::{Future, poll_fn};
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::Poll;
+use tokio::sync::Notify;
+use tollgate_core::contract::Lanes;
+use tollgate_core::lanes::{Claim, Claimed};
+use tollgate_core::{QueueName, Span, Timestamp};
+
+/// Longest time that one claim waits: who wants to wait longer claims again.
+const WAIT_MAX: Span = Span::from_hours(1);
+
+#[derive(Default)]
+pub(super) struct Claims {
+    queues: Mutex<HashMap<QueueName, Queue>>,
+    /// Queues that are asked for until then, or no more: the store is to be told.
+    leavers: Mutex<HashMap<QueueName, Timestamp>>,
+}
+
+#[derive(Default)]
+struct Queue {
+    line: Arc<Notify>,
+    /// Until when those who wait will, and how many of them.
+    until: BTreeMap<Timestamp, usize>,
+}
+
+impl Claims {
+    /// Wakes the first who waits for calls of a queue.
+    pub(super) fn wake(&self, queue: &QueueName) {
+        if let Some(queue) = self.queues.lock().get(queue) {
+            queue.line.notify_one();
+        }
+    }
+
+    /// Wakes everyone: the store will say nothing any more.
+    pub(super) fn wake_all(&self) {
+        self.queues.lock().values().for_each(|queue| queue.line.notify_waiters());
+    }
+
+    /// The queues that someone stopped asking for, and until when others still do.
+    pub(super) fn take_leavers(&self) -> HashMap<QueueName, Timestamp> {
+        std::mem::take(&mut *self.leavers.lock())
+    }
+
+    fn come(self: &Arc<Self>, queue: &QueueName, until: Timestamp, bell: &Arc<Bell>) -> Place {
+        let mut queues = self.queues.lock();
+        let found = queues.entry(queue.clone()).or_default();
+        *found.until.entry(until).or_default() += 1;
+        let line = found.line.clone();
+        drop(queues);
+        let (claims, queue, bell) = (self.clone(), queue.clone(), bell.clone());
+        Place { claims, queue, until, line, bell, is_asking: false, is_woken: false }
+    }
+}
+
+/// One who waits.
+struct Place {
+    claims: Arc<Claims>,
+    queue: QueueName,
+    until: Timestamp,
+    line: Arc<Notify>,
+    bell: Arc<Bell>,
+    /// The store was told that it waits.
+    is_asking: bool,
+    /// It was woken and has not asked since: if it leaves, the next one is.
+    is_woken: bool,
+}
+
+impl Place {
+    /// The store has more than one could take.
+    fn wake_others(&self) {
+        self.line.notify_one();
+        self.line.notify_one();
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        if self.is_woken {
+            self.line.notify_one();
+        }
+        let mut queues = self.claims.queues.lock();
+        let Some(queue) = queues.get_mut(&self.queue) else { return };
+        if let Some(count) = queue.until.get_mut(&self.until) {
+            *count -= 1;
+            if *count == 0 {
+                queue.until.remove(&self.until);
+            }
+        }
+        let others = queue.until.last_key_value().map(|(until, _)| *until);
+        if others.is_none() {
+            queues.remove(&self.queue);
+        }
+        if self.is_asking && others.is_none_or(|others| others < self.until) {
+            self.claims.leavers.lock().insert(self.queue.clone(), others.unwrap_or_default());
+            drop(queues);
+            self.bell.ring();
+        }
+    }
+}
+
+impl<S: Lanes> Parts<S> {
+    /// Starts calls of a queue as soon as some may, with leases of this length or of the queue's own.
+    pub(super) async fn claim(
+        &self,
+        queue: &QueueName,
+        most: usize,
+        wait: Span,
+        lease: Option<Span>,
+    ) -> Result<Vec<Claimed>, Error> {
+        let until = self.pulse.clock.now().plus(wait.min(WAIT_MAX));
+        let mut place = self.claims.come(queue, until, &self.pulse.bell);
+        loop {
+            let asks = until.since(self.pulse.clock.now());
+            place.is_asking = !asks.is_zero();
+            let claim = Claim { queue: queue.clone(), most, lease, asks };
+            let claimed = self.store.claim(claim).await?;
+            place.is_woken = false;
+            if claimed.len() >= most {
+                place.wake_others();
+            }
+            if !claimed.is_empty() || asks.is_zero() {
+                return Ok(claimed);
+            }
+            self.woken_or_late(&mut place).await;
+        }
+    }
+
+    /// Waits until the place is woken, or has waited long enough.
+    async fn woken_or_late(&self, place: &mut Place) {
+        let line = place.line.clone();
+        let mut woken = pin!(line.notified());
+        let mut late = pin!(self.pulse.sleep_until(place.until));
+        poll_fn(|context| {
+            if woken.as_mut().poll(context).is_ready() {
+                place.is_woken = true;
+                return Poll::Ready(());
+            }
+            late.as_mut().poll(context)
+        })
+        .await;
+    }
+}

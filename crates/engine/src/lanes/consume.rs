@@ -1,0 +1,219 @@
+//! Paying in a store: now or be refused, now for a start later, or look without paying.
+
+use super::holds::{HOLD, KeptPass};
+use super::{Engine, Parts};
+use crate::ask::{Ask, Asking, Toll};
+use crate::error::{AskError, Error, Refusal, TryError};
+use crate::pass::{Pass, Receipt};
+use crate::report;
+use tollgate_core::contract::{self, Cost, Lanes, Paid, RECEIPT_LIFE_MAX, ReceiptError};
+use tollgate_core::{
+    LimitName, Opening, Partition, Span, Standing, Timestamp, TollError, UNITS_MAX,
+};
+
+/// What is asked of a store, and of what the true cost can be told.
+pub(super) struct Asked {
+    pub(super) ask: contract::Ask,
+    pub(super) estimates: Vec<LimitName>,
+    pub(super) has_slots: bool,
+}
+
+impl<S: Lanes + 'static> Engine<S> {
+    /// Pays all tolls now, or none. Never overtakes a call that waits.
+    pub async fn consume<'a>(&self, ask: impl Asking<'a>) -> Result<Pass, Error> {
+        self.pay(&ask.into_ask(), None).await
+    }
+
+    /// Pays now for a start at the first instant that the limits allow; the pass says how long to wait.
+    /// Refused if that is over `max_wait`.
+    pub async fn consume_delayed<'a>(
+        &self,
+        ask: impl Asking<'a>,
+        max_wait: impl Into<Span>,
+    ) -> Result<Pass, Error> {
+        let max_wait = max_wait.into();
+        self.pay(&ask.into_ask(), Some(max_wait)).await
+    }
+
+    async fn pay(&self, ask: &Ask<'_>, delay_max: Option<Span>) -> Result<Pass, Error> {
+        let mut asked = self.parts.asked(ask).await?;
+        asked.ask.delay_max = delay_max;
+        self.pay_asked(asked).await.inspect_err(report::failed)
+    }
+
+    pub(super) async fn pay_asked(&self, asked: Asked) -> Result<Pass, Error> {
+        let delayed = asked.ask.delay_max.is_some();
+        let mut answers = self.parts.store.consume(vec![asked.ask.clone()]).await?;
+        let answer = answers.pop().unwrap_or(Err(contract::AskError::NoToll));
+        let paid = answer.map_err(|error| self.parts.refused(error))?;
+        Ok(self.pass(paid, asked, delayed))
+    }
+
+    /// Decides each toll on its own, all in one go.
+    pub async fn consume_many(&self, tolls: &[Toll<'_>]) -> Vec<Result<Pass, TryError>> {
+        let mut asked = Vec::with_capacity(tolls.len());
+        for toll in tolls {
+            asked.push(self.parts.asked(&(*toll).into()).await);
+        }
+        let asks = asked.iter().flatten().map(|asked| asked.ask.clone()).collect();
+        let answers = match self.parts.store.consume(asks).await {
+            Ok(answers) => answers,
+            Err(error) => {
+                let failed = |_| Err(Error::from(error.clone()).into());
+                return tolls.iter().map(failed).collect();
+            }
+        };
+        let mut answers = answers.into_iter();
+        let each = asked.into_iter().map(|asked| {
+            let answer = |asked: Asked| match answers.next() {
+                Some(Ok(paid)) => Ok(self.pass(paid, asked, false)),
+                Some(Err(error)) => Err(self.parts.refused(error)),
+                None => Err(AskError::NoToll.into()),
+            };
+            asked.and_then(answer).map_err(TryError::from)
+        });
+        each.collect()
+    }
+
+    /// Says what `consume` would, and pays nothing.
+    pub async fn peek<'a>(&self, ask: impl Asking<'a>) -> Result<Standing, Error> {
+        let asked = self.parts.asked(&ask.into_ask()).await?;
+        let mut answers = self.parts.store.peek(vec![asked.ask]).await?;
+        let answer = answers.pop().unwrap_or(Err(contract::AskError::NoToll));
+        answer.map_err(|error| self.parts.refused(error))
+    }
+
+    /// Settles a receipt: each limit named at its true cost, all others at what they paid. Once.
+    pub async fn settle_receipt(
+        &self,
+        receipt: &Receipt,
+        actual: &[(&str, u64)],
+    ) -> Result<(), Error> {
+        if let Some((_, actual)) = actual.iter().find(|(_, actual)| *actual > UNITS_MAX) {
+            return Err(AskError::ActualTooLarge { actual: *actual }.into());
+        }
+        let named = actual.iter().map(|(limit, units)| Ok((LimitName::new(limit)?, *units)));
+        self.parts.spend(receipt, Cost::Told(named.collect::<Result<_, Error>>()?)).await
+    }
+
+    /// Hands back a call that was never started. Once.
+    pub async fn hand_back(&self, receipt: &Receipt) -> Result<(), Error> {
+        self.parts.spend(receipt, Cost::Nothing).await
+    }
+
+    /// Holds a receipt's slots for `life` from now.
+    pub async fn renew(&self, receipt: &Receipt, life: impl Into<Span>) -> Result<Receipt, Error> {
+        let life = life.into();
+        if let Some(lease) = receipt.lease {
+            let expires = self.parts.pulse.clock.now().plus(life);
+            let held = self.parts.store.renew_leases(vec![lease], life).await?;
+            let is_held = held == [true];
+            return is_held
+                .then(|| Receipt { expires, ..receipt.clone() })
+                .ok_or_else(|| AskError::ReceiptSpent.into());
+        }
+        let mut renewed = self.parts.store.renew(vec![receipt.to_kept()?], life).await?;
+        Ok(renewed.pop().unwrap_or(Err(ReceiptError::Spent))?.into())
+    }
+
+    fn pass(&self, paid: Paid, asked: Asked, is_delayed: bool) -> Pass {
+        let Paid { receipt, starts, tightest, standing } = paid;
+        let delay = starts.since(self.parts.pulse.clock.now());
+        let pass = Pass::new(delay, (tightest, standing));
+        let has_slots = receipt.holds().next().is_some();
+        let open = if is_delayed && asked.estimates.is_empty() {
+            receipt.lines.iter().map(|line| line.limit.clone()).collect()
+        } else {
+            asked.estimates
+        };
+        if open.is_empty() && !has_slots {
+            return pass;
+        }
+        pass.held(Box::new(KeptPass::of_receipt(self.clone(), receipt, open)))
+    }
+}
+
+impl<S: Lanes + 'static> Parts<S> {
+    /// An ask as the store takes it, with limits defined that come along.
+    pub(super) async fn asked(&self, ask: &Ask<'_>) -> Result<Asked, Error> {
+        let (mut tolls, mut estimates, mut has_slots) = (Vec::new(), Vec::new(), false);
+        for toll in &ask.tolls {
+            let limit = LimitName::new(toll.name())?;
+            if let Some(definition) = toll.definition {
+                self.define_inline(&limit, definition).await?;
+            }
+            has_slots |= self.known.may_have_slots(&limit);
+            if toll.is_estimate && !estimates.contains(&limit) {
+                estimates.push(limit.clone());
+            }
+            let partition = toll.partition().map(Partition::new).transpose()?;
+            let (weight, hears_feedback) = (toll.weight, tolls.is_empty());
+            tolls.push(tollgate_core::Toll { limit, partition, weight, hears_feedback });
+        }
+        // Slots are renewed while the pass lives; rates are not, and can be settled for a day.
+        let life = if has_slots { HOLD } else { RECEIPT_LIFE_MAX };
+        let ask = contract::Ask { tolls, priority: ask.priority, delay_max: None, life };
+        Ok(Asked { ask, estimates, has_slots })
+    }
+
+    /// Why an ask was not granted, as its caller is told.
+    pub(super) fn refused(&self, error: contract::AskError) -> Error {
+        let now = self.pulse.clock.now();
+        match error {
+            contract::AskError::Refused(refusal) => refused(refusal, now).into(),
+            contract::AskError::Toll(error) => from_toll(error).into(),
+            contract::AskError::DelayWithSlots { limit } => {
+                AskError::DelayWithSlots { name: limit.as_str().to_owned() }.into()
+            }
+            _ => AskError::NoToll.into(),
+        }
+    }
+
+    async fn spend(&self, receipt: &Receipt, cost: Cost) -> Result<(), Error> {
+        use super::holds::{Hold, Told};
+        if let Some(lease) = receipt.lease {
+            let told = match cost {
+                Cost::Told(actual) => Told::Cost(actual),
+                Cost::Nothing => Told::NeverStarted,
+            };
+            return self.try_finish(&Hold::Lease(lease), &told).await.map_err(lease_lost);
+        }
+        let answers = self.store.settle(vec![(receipt.to_kept()?, cost)]).await?;
+        Ok(answers.into_iter().collect::<Result<(), _>>()?)
+    }
+}
+
+/// A lease that is gone is a receipt that is spent.
+fn lease_lost(error: Error) -> Error {
+    use tollgate_core::lanes::ActError;
+    match error {
+        Error::Act(ActError::LeaseLost { .. }) => AskError::ReceiptSpent.into(),
+        Error::Act(ActError::NotPaid { limit, .. }) => {
+            AskError::NotPaid { name: limit.as_str().to_owned() }.into()
+        }
+        other => other,
+    }
+}
+
+fn refused(refusal: contract::Refusal, now: Timestamp) -> Refusal {
+    let contract::Refusal { limit, partition, cause, opening, standing } = refusal;
+    let retry_after = match opening {
+        Opening::At(at) => Some(at.since(now)),
+        Opening::OnRelease => None,
+    };
+    let partition = partition.map(|partition| partition.as_str().into());
+    Refusal { limit: limit.as_str().into(), partition, cause, retry_after, standing }
+}
+
+fn from_toll(error: TollError) -> AskError {
+    let name = |limit: LimitName| limit.as_str().to_owned();
+    match error {
+        TollError::WeightZero { limit } => AskError::WeightZero { name: name(limit) },
+        TollError::WeightOverCapacity { limit, weight, capacity } => {
+            AskError::WeightOverCapacity { name: name(limit), weight, capacity }
+        }
+        TollError::TooMany { count } => AskError::TooManyTolls { count },
+        TollError::UnknownLimit { limit } => AskError::UnknownLimit { name: name(limit) },
+        other => AskError::Toll(other),
+    }
+}

@@ -1,0 +1,124 @@
+//! The driver: one thread that lets happen what is due in a store, and wakes who asks for its calls.
+
+use super::claims::Claims;
+use super::pulse::{Chore, Pulse};
+use crate::clock::Bell;
+use crate::error::{Error, StoreError};
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll, Wake, Waker};
+use std::thread::{self, JoinHandle};
+use tollgate_core::contract::{Answer, Lanes, Woken};
+use tollgate_core::{Span, Timestamp};
+
+/// Joins, expiries and schedules follow the wall clock, and nobody is told when that is set: so long
+/// it may take until the driver sees it.
+const LOOK_AGAIN: Span = Span::from_secs(10);
+
+/// Ends the thread when it is dropped.
+pub(super) struct Driver {
+    bell: Arc<Bell>,
+    is_closed: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Driver {
+    pub(super) fn start<S: Lanes + 'static>(
+        store: S,
+        pulse: &Arc<Pulse>,
+        claims: &Arc<Claims>,
+    ) -> Result<Self, Error> {
+        let (bell, is_closed) = (pulse.bell.clone(), Arc::new(AtomicBool::new(false)));
+        let run = Run {
+            store,
+            pulse: pulse.clone(),
+            claims: claims.clone(),
+            is_closed: is_closed.clone(),
+        };
+        let thread = thread::Builder::new().name("tollgate-driver".to_owned());
+        let thread = thread.spawn(move || run.run());
+        let thread = thread.map_err(|error| StoreError::NoThread { reason: error.to_string() })?;
+        Ok(Self { bell, is_closed, thread: Some(thread) })
+    }
+}
+
+impl Drop for Driver {
+    fn drop(&mut self) {
+        self.is_closed.store(true, Ordering::Release);
+        self.bell.ring();
+        // The last one who holds the engine may be its own driver's guest: a waker that it drops.
+        if let Some(thread) = self.thread.take()
+            && thread.thread().id() != thread::current().id()
+        {
+            // If it panicked, there is nothing left to wait for.
+            let _ = thread.join();
+        }
+    }
+}
+
+struct Run<S> {
+    store: S,
+    pulse: Arc<Pulse>,
+    claims: Arc<Claims>,
+    is_closed: Arc<AtomicBool>,
+}
+
+/// Something that the store was told and whose answer nobody needs: if it failed, `woken` says so.
+type Told<'a> = Pin<Box<dyn Future<Output = Answer<()>> + Send + 'a>>;
+
+/// Lets the chores go that were not begun, also if the driver panics.
+struct Closes(Arc<Pulse>);
+
+impl Drop for Closes {
+    fn drop(&mut self) {
+        self.0.close();
+    }
+}
+
+impl<S: Lanes> Run<S> {
+    fn run(self) {
+        let _closes = Closes(self.pulse.clone());
+        let waker = Waker::from(Arc::new(Rings(self.pulse.bell.clone())));
+        let mut context = Context::from_waker(&waker);
+        let mut woken: Pin<Box<dyn Future<Output = Answer<Woken>> + Send>> =
+            Box::pin(self.store.woken());
+        let mut told: Vec<Told<'_>> = vec![Box::pin(self.store.advance())];
+        let mut chores: Vec<Chore> = Vec::new();
+        let (mut due, mut look_again) = (None::<Timestamp>, Timestamp::default());
+        while !self.is_closed.load(Ordering::Acquire) {
+            while let Poll::Ready(answer) = woken.as_mut().poll(&mut context) {
+                let Ok(news) = answer else { return self.claims.wake_all() };
+                due = news.due.or(due);
+                news.queues.iter().for_each(|queue| self.claims.wake(queue));
+                woken = Box::pin(self.store.woken());
+            }
+            let now = self.pulse.clock.now();
+            if due.is_some_and(|due| due <= now) || look_again <= now {
+                due = None;
+                look_again = now.plus(LOOK_AGAIN);
+                told.push(Box::pin(self.store.advance()));
+            }
+            for (queue, until) in self.claims.take_leavers() {
+                told.push(Box::pin(self.store.ask(queue, until)));
+            }
+            chores.extend(self.pulse.take_chores());
+            // What is polled once is on its way to the store.
+            told.retain_mut(|telling| telling.as_mut().poll(&mut context).is_pending());
+            chores.retain_mut(|chore| chore.as_mut().poll(&mut context).is_pending());
+            let next = self.pulse.wake_due(self.pulse.clock.now());
+            let until = [due, next, Some(look_again)].into_iter().flatten().min();
+            self.pulse.clock.wait(&self.pulse.bell, until);
+        }
+    }
+}
+
+/// Wakes the driver.
+struct Rings(Arc<Bell>);
+
+impl Wake for Rings {
+    fn wake(self: Arc<Self>) {
+        self.0.ring();
+    }
+}

@@ -1,0 +1,287 @@
+//! What passes hold in a store: renewed while the pass lives, settled when it goes.
+
+use super::{Engine, Parts};
+use crate::error::{AskError, Error};
+use crate::pass::Receipt;
+use parking_lot::Mutex;
+use std::collections::HashMap;
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use tollgate_core::contract::{self, Cost, Lanes, StoreError};
+use tollgate_core::lanes::{Act, Lease, Settle, Settlement};
+use tollgate_core::{LimitName, Span, UNITS_MAX};
+
+/// How long slots are held after the last sign of life: a process that dies frees them so soon.
+pub(super) const HOLD: Span = Span::from_secs(30);
+/// How often there is a sign of life.
+const BEAT: Span = Span::from_secs(10);
+/// How long a store that cannot take a settlement is left alone.
+const AGAIN: Span = Span::from_millis(250);
+
+/// Something under way.
+pub(crate) type Doing<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+
+/// What a pass holds in a store.
+pub(crate) trait Held: Send + Sync + fmt::Debug {
+    /// The true cost at a limit.
+    fn settle<'a>(&'a mut self, limit: &'a str, actual: u64) -> Doing<'a, Result<(), Error>>;
+
+    /// It was never started.
+    fn hand_back(self: Box<Self>) -> Doing<'static, ()>;
+
+    /// Goes on without the pass, for so long.
+    fn into_receipt(self: Box<Self>, life: Span) -> Doing<'static, Option<Receipt>>;
+}
+
+/// What settles a pass.
+#[derive(Debug, Clone)]
+pub(super) enum Hold {
+    Receipt(contract::Receipt),
+    Lease(Lease),
+}
+
+/// All that must be renewed.
+#[derive(Default)]
+pub(super) struct Holds {
+    held: Mutex<Book>,
+}
+
+#[derive(Default)]
+struct Book {
+    holds: HashMap<u64, Hold>,
+    named: u64,
+    is_beating: bool,
+}
+
+impl<S: Lanes + 'static> Parts<S> {
+    /// Renews a hold until it is let go.
+    fn keep(self: &Arc<Self>, hold: Hold) -> u64 {
+        let mut book = self.holds.held.lock();
+        book.named += 1;
+        let name = book.named;
+        book.holds.insert(name, hold);
+        if !std::mem::replace(&mut book.is_beating, true) {
+            let parts = self.clone();
+            self.pulse.see_through(async move { parts.beat().await });
+        }
+        name
+    }
+
+    fn let_go(&self, name: u64) -> Option<Hold> {
+        self.holds.held.lock().holds.remove(&name)
+    }
+
+    /// Renews whatever is held, for as long as anything is.
+    async fn beat(&self) {
+        let mut at = self.pulse.clock.now();
+        loop {
+            at = at.plus(BEAT);
+            self.pulse.sleep_until(at).await;
+            let (mut leases, mut receipts, mut names) = (Vec::new(), Vec::new(), Vec::new());
+            {
+                let mut book = self.holds.held.lock();
+                if book.holds.is_empty() {
+                    book.is_beating = false;
+                    return;
+                }
+                for (name, hold) in &book.holds {
+                    match hold {
+                        Hold::Lease(lease) => leases.push(*lease),
+                        Hold::Receipt(receipt) => {
+                            names.push(*name);
+                            receipts.push(receipt.clone());
+                        }
+                    }
+                }
+            }
+            // What cannot be renewed is lost; who holds it is told when it settles.
+            let _ = self.store.renew_leases(leases, HOLD).await;
+            let renewed = self.store.renew(receipts, HOLD).await.unwrap_or_default();
+            let mut book = self.holds.held.lock();
+            for (name, renewed) in names.into_iter().zip(renewed) {
+                if let (Some(hold), Ok(renewed)) = (book.holds.get_mut(&name), renewed) {
+                    *hold = Hold::Receipt(renewed);
+                }
+            }
+        }
+    }
+
+    /// Settles what was held, once the store can.
+    async fn finish(&self, hold: Hold, told: Told) -> Result<(), Error> {
+        loop {
+            match self.try_finish(&hold, &told).await {
+                Err(Error::Store(crate::StoreError::Kept(error)))
+                    if !matches!(error, StoreError::Failed { .. }) =>
+                {
+                    tracing::warn!(%error, "a pass cannot be settled yet: tried again");
+                    self.pulse.sleep(AGAIN).await;
+                }
+                outcome => return outcome,
+            }
+        }
+    }
+
+    pub(super) async fn try_finish(&self, hold: &Hold, told: &Told) -> Result<(), Error> {
+        match hold {
+            Hold::Receipt(receipt) => {
+                let cost = match told {
+                    Told::Cost(actual) => Cost::Told(actual.clone()),
+                    Told::NeverStarted => Cost::Nothing,
+                };
+                let answers = self.store.settle(vec![(receipt.clone(), cost)]).await?;
+                answers.into_iter().collect::<Result<(), _>>()?;
+            }
+            Hold::Lease(lease) => {
+                let (settlement, actual, cancel) = match told {
+                    Told::Cost(actual) => (Settlement::Done, actual.clone(), vec![]),
+                    // Handed back it would wait again: it is taken back, too.
+                    Told::NeverStarted => (Settlement::Release, vec![], vec![lease.call]),
+                };
+                let settle = vec![Settle { lease: *lease, settlement, actual }];
+                let _ = self.act(Act { settle, cancel, ..Act::default() }).await?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What a call cost.
+#[derive(Debug, Clone)]
+pub(super) enum Told {
+    Cost(Vec<(LimitName, u64)>),
+    NeverStarted,
+}
+
+/// A pass whose tolls were paid in a store.
+pub(super) struct KeptPass<S: Lanes + 'static> {
+    engine: Engine<S>,
+    hold: Option<Hold>,
+    /// Under this name it is renewed.
+    kept: Option<u64>,
+    has_slots: bool,
+    /// The limits whose true cost can be told.
+    open: Vec<LimitName>,
+    told: Vec<(LimitName, u64)>,
+}
+
+impl<S: Lanes + 'static> KeptPass<S> {
+    /// Holds a receipt whose cost at these limits can be told.
+    pub(super) fn of_receipt(
+        engine: Engine<S>,
+        receipt: contract::Receipt,
+        open: Vec<LimitName>,
+    ) -> Self {
+        let has_slots = receipt.holds().next().is_some();
+        let kept = has_slots.then(|| engine.parts.keep(Hold::Receipt(receipt.clone())));
+        Self { engine, hold: Some(Hold::Receipt(receipt)), kept, has_slots, open, told: Vec::new() }
+    }
+
+    /// Holds a lease of a call whose cost at these limits can be told.
+    pub(super) fn of_lease(
+        engine: Engine<S>,
+        lease: Lease,
+        has_slots: bool,
+        open: Vec<LimitName>,
+    ) -> Self {
+        let kept = Some(engine.parts.keep(Hold::Lease(lease)));
+        Self { engine, hold: Some(Hold::Lease(lease)), kept, has_slots, open, told: Vec::new() }
+    }
+
+    /// What is held, as it was renewed last; from here on it is not renewed any more.
+    fn take(&mut self) -> Option<Hold> {
+        let renewed = self.kept.take().and_then(|name| self.engine.parts.let_go(name));
+        let hold = self.hold.take();
+        renewed.or(hold)
+    }
+
+    async fn tell(&mut self, limit: &str, actual: u64) -> Result<(), Error> {
+        let unpaid = || AskError::NotPaid { name: limit.chars().take(128).collect() };
+        if actual > UNITS_MAX {
+            return Err(AskError::ActualTooLarge { actual }.into());
+        }
+        if self.told.iter().any(|(told, _)| **told == *limit) {
+            return Err(AskError::ReceiptSpent.into());
+        }
+        let place = self.open.iter().position(|open| **open == *limit).ok_or_else(unpaid)?;
+        let name = self.open.swap_remove(place);
+        self.told.push((name, actual));
+        if self.has_slots || !self.open.is_empty() {
+            return Ok(());
+        }
+        let Some(hold) = self.take() else { return Err(AskError::ReceiptSpent.into()) };
+        let told = std::mem::take(&mut self.told);
+        self.engine.parts.finish(hold, Told::Cost(told)).await
+    }
+}
+
+impl<S: Lanes + 'static> fmt::Debug for KeptPass<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("KeptPass").field("hold", &self.hold).finish_non_exhaustive()
+    }
+}
+
+impl<S: Lanes + 'static> Held for KeptPass<S> {
+    fn settle<'a>(&'a mut self, limit: &'a str, actual: u64) -> Doing<'a, Result<(), Error>> {
+        Box::pin(self.tell(limit, actual))
+    }
+
+    fn hand_back(mut self: Box<Self>) -> Doing<'static, ()> {
+        Box::pin(async move {
+            let Some(hold) = self.take() else { return };
+            // Settled in part, the rest cost what it paid.
+            let told = std::mem::take(&mut self.told);
+            let told = if told.is_empty() { Told::NeverStarted } else { Told::Cost(told) };
+            if let Err(error) = self.engine.parts.finish(hold, told).await {
+                tracing::warn!(%error, "a call that was not started could not be handed back");
+            }
+        })
+    }
+
+    fn into_receipt(mut self: Box<Self>, life: Span) -> Doing<'static, Option<Receipt>> {
+        Box::pin(async move {
+            let hold = self.take()?;
+            let parts = &self.engine.parts;
+            let told = std::mem::take(&mut self.told);
+            if !told.is_empty() {
+                // A receipt settles once, and this one has begun to.
+                let _ = parts.finish(hold, Told::Cost(told)).await;
+                return None;
+            }
+            match hold {
+                Hold::Lease(lease) => {
+                    let expires = parts.pulse.clock.now().plus(life);
+                    let held = parts.store.renew_leases(vec![lease], life).await.ok()?;
+                    (held == [true]).then(|| Receipt::of_lease(lease, expires))
+                }
+                Hold::Receipt(receipt) if self.has_slots => {
+                    let mut renewed = parts.store.renew(vec![receipt], life).await.ok()?;
+                    renewed.pop()?.ok().map(Receipt::from)
+                }
+                Hold::Receipt(receipt) => {
+                    let expires = receipt.expires.min(parts.pulse.clock.now().plus(life));
+                    Some(contract::Receipt { expires, ..receipt }.into())
+                }
+            }
+        })
+    }
+}
+
+impl<S: Lanes + 'static> Drop for KeptPass<S> {
+    fn drop(&mut self) {
+        let Some(hold) = self.take() else { return };
+        let told = std::mem::take(&mut self.told);
+        // What was paid at rates stays spent, and nothing else is held.
+        if matches!(hold, Hold::Receipt(_)) && !self.has_slots && told.is_empty() {
+            return;
+        }
+        // The driver stays until the settlement is on its way.
+        let engine = self.engine.clone();
+        self.engine.parts.pulse.see_through(async move {
+            if let Err(error) = engine.parts.finish(hold, Told::Cost(told)).await {
+                tracing::warn!(%error, "what a pass held could not be settled");
+            }
+        });
+    }
+}

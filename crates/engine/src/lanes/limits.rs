@@ -1,0 +1,288 @@
+//! Defining limits that a store keeps: live, pinned, overridden for a partition, removed.
+//!
+//! The store knows what is in force. Who said so, what is pinned over it and what was before is a
+//! record beside it, written first: if a crash comes between, what is in force is set when the engine
+//! starts again.
+
+use super::{Engine, Parts};
+use crate::error::{AskError, Error};
+use crate::limits::{Change, HISTORY_MAX, LimitState};
+use parking_lot::RwLock;
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, HashMap};
+use tollgate_core::contract::{Lanes, StoreError};
+use tollgate_core::lanes::{Act, ActError, Revision, Write};
+use tollgate_core::{Definition, Key, Limit, LimitName, Partition, Timestamp};
+
+/// Where the records of limits are.
+const PREFIX: &str = "limit/";
+/// Who changed a limit when no one said who.
+const UNSAID: &str = "library";
+/// How many limits are read at once.
+const PAGE: usize = 1_000;
+
+/// What this process knows of the limits.
+#[derive(Default)]
+pub(super) struct Known {
+    limits: RwLock<HashMap<LimitName, KnownLimit>>,
+    /// One change at a time: the record and what is in force go together.
+    changing: tokio::sync::Mutex<()>,
+}
+
+struct KnownLimit {
+    /// As callers defined it last.
+    defined: Limit,
+    has_slots: bool,
+}
+
+impl Known {
+    /// Whether a limit counts calls at a time, as far as is known here.
+    pub(super) fn may_have_slots(&self, limit: &LimitName) -> bool {
+        self.limits.read().get(limit).is_none_or(|known| known.has_slots)
+    }
+
+    fn is_defined_as(&self, limit: &LimitName, definition: &Limit) -> bool {
+        self.limits.read().get(limit).is_some_and(|known| known.defined == *definition)
+    }
+
+    fn note(&self, limit: &LimitName, record: &LimitRecord) {
+        let mut limits = self.limits.write();
+        let Some(defined) = record.defined.clone() else {
+            limits.remove(limit);
+            return;
+        };
+        let has_slots = |limit: &Limit| {
+            Definition::new(limit.clone()).is_ok_and(|definition| definition.has_slots())
+        };
+        let has_slots = record.all().any(has_slots);
+        limits.insert(limit.clone(), KnownLimit { defined, has_slots });
+    }
+}
+
+/// What is written down of a limit.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+struct LimitRecord {
+    /// What callers defined last.
+    defined: Option<Limit>,
+    /// What an operator put over it.
+    pinned: Option<Limit>,
+    /// Partitions with a definition of their own.
+    overrides: BTreeMap<String, Limit>,
+    /// The latest changes, oldest first.
+    history: Vec<Change>,
+}
+
+impl LimitRecord {
+    fn in_force(&self) -> Option<&Limit> {
+        self.defined.as_ref()?;
+        self.pinned.as_ref().or(self.defined.as_ref())
+    }
+
+    fn all(&self) -> impl Iterator<Item = &Limit> {
+        self.defined.iter().chain(&self.pinned).chain(self.overrides.values())
+    }
+
+    /// Changes it, and notes who changed what is in force.
+    fn change(&mut self, who: &str, at: Timestamp, change: impl FnOnce(&mut Self)) {
+        let before = self.in_force().cloned();
+        change(self);
+        let after = self.in_force().cloned();
+        if before != after {
+            self.history.push(Change { at, who: who.to_owned(), before, after });
+            let surplus = self.history.len().saturating_sub(HISTORY_MAX);
+            self.history.drain(..surplus);
+        }
+    }
+
+    fn state(self, name: &LimitName) -> Option<LimitState> {
+        let Self { defined, pinned, overrides, history } = self;
+        let overrides = overrides.into_iter().collect();
+        Some(LimitState {
+            name: name.as_str().into(),
+            defined: defined?,
+            pinned,
+            overrides,
+            history,
+        })
+    }
+}
+
+impl<S: Lanes + 'static> Engine<S> {
+    /// Defines a limit, or changes it: at once, for waiting calls, too, keeping what was spent.
+    pub async fn define(&self, name: &str, limit: Limit) -> Result<(), Error> {
+        self.define_as(UNSAID, name, limit).await
+    }
+
+    /// Defines a limit and writes down who did.
+    pub async fn define_as(&self, who: &str, name: &str, limit: Limit) -> Result<(), Error> {
+        self.parts.define_as(who, &LimitName::new(name)?, limit).await
+    }
+
+    /// Puts a value over what callers define; `None` takes it away. The limit must exist.
+    pub async fn pin(&self, who: &str, name: &str, limit: Option<Limit>) -> Result<(), Error> {
+        let name = LimitName::new(name)?;
+        limit.as_ref().map(|limit| checked(&name, limit)).transpose()?;
+        self.parts.edit(who, &name, true, |record| record.pinned = limit.clone()).await
+    }
+
+    /// Removes a limit with all its meters: calls that wait for it wait until it is defined again.
+    pub async fn remove(&self, who: &str, name: &str) -> Result<(), Error> {
+        let name = LimitName::new(name)?;
+        self.parts.edit(who, &name, true, |record| *record = LimitRecord::default()).await
+    }
+
+    /// Gives one partition a definition of its own, keeping what it spent; `None` takes it away.
+    pub async fn override_partition(
+        &self,
+        name: &str,
+        partition: &str,
+        limit: Option<Limit>,
+    ) -> Result<(), Error> {
+        let (name, key) = (LimitName::new(name)?, Partition::new(partition)?);
+        let definition = limit.as_ref().map(|limit| checked(&name, limit)).transpose()?;
+        self.parts
+            .edit(UNSAID, &name, true, |record| {
+                match limit.clone() {
+                    Some(limit) => record.overrides.insert(partition.to_owned(), limit),
+                    None => record.overrides.remove(partition),
+                };
+            })
+            .await?;
+        Ok(self.parts.store.override_partition(name, key, definition).await??)
+    }
+
+    /// The limit as it stands, with its history; `None` if there is none of that name.
+    pub async fn limit(&self, name: &str) -> Result<Option<LimitState>, Error> {
+        let name = LimitName::new(name)?;
+        let (record, _) = self.parts.limit_record(&name).await?;
+        Ok(record.state(&name))
+    }
+
+    /// The limits after a name, sorted, up to so many.
+    pub async fn limits_after(
+        &self,
+        after: Option<&str>,
+        most: usize,
+    ) -> Result<Vec<LimitState>, Error> {
+        let after = after.map(|name| Key::new(&format!("{PREFIX}{name}"))).transpose()?;
+        let found = self.parts.store.records_of(PREFIX.to_owned(), after, most).await?;
+        let states = found.into_iter().filter_map(|(key, record)| {
+            let name = LimitName::new(key.strip_prefix(PREFIX)?).ok()?;
+            read(&record.bytes).ok()?.state(&name)
+        });
+        Ok(states.collect())
+    }
+
+    /// All limits, sorted by name.
+    pub async fn limits(&self) -> Result<Vec<LimitState>, Error> {
+        let mut all: Vec<LimitState> = Vec::new();
+        loop {
+            let after = all.last().map(|state| state.name.to_string());
+            let page = self.limits_after(after.as_deref(), PAGE).await?;
+            let is_last = page.len() < PAGE;
+            all.extend(page);
+            if is_last {
+                return Ok(all);
+            }
+        }
+    }
+}
+
+impl<S: Lanes + 'static> Parts<S> {
+    /// Lets be in force what was written down, and learns it.
+    pub(super) async fn load_limits(&self) -> Result<(), Error> {
+        let mut after = None;
+        loop {
+            let found = self.store.records_of(PREFIX.to_owned(), after.take(), PAGE).await?;
+            let is_last = found.len() < PAGE;
+            let mut in_force = Vec::new();
+            for (key, record) in found {
+                let name = key.strip_prefix(PREFIX).and_then(|name| LimitName::new(name).ok());
+                if let Some(name) = name {
+                    let record = read(&record.bytes)?;
+                    self.known.note(&name, &record);
+                    let definition = record.in_force().map(|limit| checked(&name, limit));
+                    in_force.push((name, definition.transpose()?));
+                }
+                after = Some(key);
+            }
+            self.store.define_limits(in_force).await?;
+            if is_last {
+                return Ok(());
+            }
+        }
+    }
+
+    /// A limit that came along with an ask: the newest definition wins.
+    pub(super) async fn define_inline(&self, name: &LimitName, limit: &Limit) -> Result<(), Error> {
+        if self.known.is_defined_as(name, limit) {
+            return Ok(());
+        }
+        self.define_as("inline", name, limit.clone()).await
+    }
+
+    async fn define_as(&self, who: &str, name: &LimitName, limit: Limit) -> Result<(), Error> {
+        checked(name, &limit)?;
+        self.edit(who, name, false, |record| record.defined = Some(limit.clone())).await
+    }
+
+    /// Changes what is written down of a limit, then what is in force.
+    async fn edit(
+        &self,
+        who: &str,
+        name: &LimitName,
+        must_exist: bool,
+        change: impl Fn(&mut LimitRecord),
+    ) -> Result<(), Error> {
+        let _alone = self.known.changing.lock().await;
+        loop {
+            let (mut record, revision) = self.limit_record(name).await?;
+            if must_exist && record.defined.is_none() {
+                let name = name.chars().take(128).collect();
+                return Err(AskError::UnknownLimit { name }.into());
+            }
+            let at = self.store.now().await?.wall;
+            record.change(who, at, &change);
+            let bytes = record.defined.is_some().then(|| written(&record)).transpose()?;
+            let write = vec![Write { key: key(name)?, expected: revision, bytes }];
+            let _ = match self.act(Act { write, ..Act::default() }).await {
+                // Changed by someone else meanwhile: their change comes first.
+                Err(Error::Act(ActError::RevisionDiffers { .. })) => continue,
+                outcome => outcome?,
+            };
+            let in_force = record.in_force().map(|limit| checked(name, limit)).transpose()?;
+            self.store.define_limits(vec![(name.clone(), in_force)]).await?;
+            self.known.note(name, &record);
+            tracing::info!(limit = name.as_str(), who, "limit changed");
+            return Ok(());
+        }
+    }
+
+    async fn limit_record(&self, name: &LimitName) -> Result<(LimitRecord, Revision), Error> {
+        let found = self.store.records(vec![key(name)?]).await?.pop().flatten();
+        let Some(record) = found else { return Ok(<_>::default()) };
+        Ok((read(&record.bytes)?, record.revision))
+    }
+}
+
+fn key(name: &LimitName) -> Result<Key, Error> {
+    Ok(Key::new(&format!("{PREFIX}{name}"))?)
+}
+
+fn read(bytes: &[u8]) -> Result<LimitRecord, Error> {
+    serde_json::from_slice(bytes).map_err(damaged)
+}
+
+fn written(record: &LimitRecord) -> Result<Box<[u8]>, Error> {
+    Ok(serde_json::to_vec(record).map_err(damaged)?.into())
+}
+
+fn damaged(error: serde_json::Error) -> Error {
+    let reason = format!("the record of a limit cannot be read or written: {error}");
+    StoreError::Failed { reason }.into()
+}
+
+pub(super) fn checked(name: &LimitName, limit: &Limit) -> Result<Definition, AskError> {
+    let name = || name.chars().take(128).collect();
+    Definition::new(limit.clone()).map_err(|error| AskError::Limit { name: name(), error })
+}

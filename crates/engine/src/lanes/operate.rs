@@ -1,0 +1,122 @@
+//! Looking at meters that a store keeps, and acting on them.
+
+use super::limits::checked;
+use super::{Engine, Parts};
+use crate::error::{AskError, Error};
+use crate::limiter::operate::{MeterState, PartitionPage};
+use tollgate_core::contract::{self, Lanes, MeterName, PAGE_MAX};
+use tollgate_core::{LimitName, Opening, Partition, Span};
+
+impl<S: Lanes + 'static> Engine<S> {
+    /// How one meter stands. One that was never used, or is as good as new, stands full.
+    pub async fn meter(&self, limit: &str, partition: Option<&str>) -> Result<MeterState, Error> {
+        let meter = named(limit, partition)?;
+        let state = self.limit(limit).await?.ok_or_else(|| unknown(limit))?;
+        let overridden = |name: &str| {
+            let mut overrides = state.overrides.iter();
+            overrides.find(|(partition, _)| partition == name).map(|(_, limit)| limit.clone())
+        };
+        let in_force = state.pinned.clone().unwrap_or_else(|| state.defined.clone());
+        let definition = partition.and_then(overridden).unwrap_or(in_force);
+        checked(&meter.0, &definition)?;
+        let kept = self.parts.store.inspect(vec![meter.clone()]).await?.pop().flatten();
+        let kept = kept.ok_or_else(|| unknown(limit))?;
+        let next_admission_after = self.parts.next_admission(meter).await?;
+        let now = self.parts.pulse.clock.now();
+        Ok(MeterState {
+            limit: limit.into(),
+            partition: partition.map(str::to_owned),
+            definition,
+            standing: kept.standing,
+            in_flight: kept.in_flight,
+            waiting: kept.waiting,
+            next_admission_after,
+            closed: kept.closed.map(|(until, reason)| (until.since(now), reason)),
+        })
+    }
+
+    /// The partitions of a limit that have a meter, sorted, `most` at a time, after `after`.
+    pub async fn partitions(
+        &self,
+        limit: &str,
+        after: Option<&str>,
+        most: usize,
+    ) -> Result<PartitionPage, Error> {
+        let name = LimitName::new(limit)?;
+        let mut after = after.map(Partition::new).transpose()?;
+        let mut partitions = Vec::new();
+        // One more tells whether there are more.
+        while partitions.len() <= most {
+            let found = self.parts.store.meters(name.clone(), after, PAGE_MAX).await?;
+            let found = found.ok_or_else(|| unknown(limit))?;
+            let is_last = found.len() < PAGE_MAX;
+            after = found.last().and_then(|(partition, _)| partition.clone());
+            let names = found.into_iter().filter_map(|(partition, _)| partition);
+            partitions.extend(names.map(|name| name.as_str().to_owned()));
+            if is_last {
+                break;
+            }
+        }
+        let has_more = partitions.len() > most;
+        partitions.truncate(most);
+        let next = partitions.last().cloned().filter(|_| has_more);
+        Ok(PartitionPage { partitions, next })
+    }
+
+    /// Lets nothing pass a meter for `span`, at most a day: what an upstream's `429` asks for.
+    pub async fn close(
+        &self,
+        limit: &str,
+        partition: Option<&str>,
+        span: impl Into<Span>,
+        reason: &str,
+    ) -> Result<(), Error> {
+        let (meter, span) = (self.parts.known_meter(limit, partition).await?, span.into());
+        let reason = reason.chars().take(256).collect();
+        Ok(self.parts.store.close(meter, span, reason).await??)
+    }
+
+    /// Ends a closure before its time.
+    pub async fn reopen(&self, limit: &str, partition: Option<&str>) -> Result<(), Error> {
+        let meter = self.parts.known_meter(limit, partition).await?;
+        Ok(self.parts.store.reopen(meter).await?)
+    }
+
+    /// Forgets what was spent at a meter: an operator's act.
+    pub async fn reset(&self, limit: &str, partition: Option<&str>) -> Result<(), Error> {
+        let meter = self.parts.known_meter(limit, partition).await?;
+        Ok(self.parts.store.reset(meter).await??)
+    }
+}
+
+impl<S: Lanes + 'static> Parts<S> {
+    async fn known_meter(&self, limit: &str, partition: Option<&str>) -> Result<MeterName, Error> {
+        let meter = named(limit, partition)?;
+        let found = self.store.inspect(vec![meter.clone()]).await?.pop().flatten();
+        found.map(|_| meter).ok_or_else(|| unknown(limit))
+    }
+
+    /// When a call of weight 1 would pass, if nobody else asks; `None` if no one can know.
+    async fn next_admission(&self, (limit, partition): MeterName) -> Result<Option<Span>, Error> {
+        let toll = tollgate_core::Toll { limit, partition, weight: 1, hears_feedback: false };
+        let (priority, delay_max, life) = (tollgate_core::Priority::default(), None, Span::ZERO);
+        let ask = contract::Ask { tolls: vec![toll], priority, delay_max, life };
+        let answer = self.store.peek(vec![ask]).await?.pop();
+        let now = self.pulse.clock.now();
+        Ok(match answer {
+            Some(Err(contract::AskError::Refused(refusal))) => match refusal.opening {
+                Opening::At(at) => Some(at.since(now)),
+                Opening::OnRelease => None,
+            },
+            _ => Some(Span::ZERO),
+        })
+    }
+}
+
+fn named(limit: &str, partition: Option<&str>) -> Result<MeterName, Error> {
+    Ok((LimitName::new(limit)?, partition.map(Partition::new).transpose()?))
+}
+
+fn unknown(limit: &str) -> Error {
+    AskError::UnknownLimit { name: limit.chars().take(128).collect() }.into()
+}

@@ -1,0 +1,108 @@
+//! What came of a start, and what follows from it.
+
+use super::Call;
+use crate::error::Error;
+use std::fmt::Display;
+use tollgate_core::lanes::{Act, Lease, Settle, Settlement};
+use tollgate_core::{LimitName, Now, QueueName, Span};
+
+/// What came of a start. A handler gives one back, or what can be made one: nothing is done, an error
+/// is to be tried again.
+#[derive(Debug, Clone)]
+#[must_use = "a start that is not settled holds its lane until its lease expires"]
+pub struct Outcome {
+    settlement: Settlement,
+    actual: Vec<(String, u64)>,
+    enqueue: Vec<(String, Call)>,
+    then: Act,
+}
+
+impl Outcome {
+    fn of(settlement: Settlement) -> Self {
+        Self { settlement, actual: Vec::new(), enqueue: Vec::new(), then: Act::default() }
+    }
+
+    /// It is done.
+    pub fn done() -> Self {
+        Self::of(Settlement::Done)
+    }
+
+    /// It failed: again after the queue's backoff.
+    pub fn retry() -> Self {
+        Self::of(Settlement::Retry(None))
+    }
+
+    /// It failed: again after so long.
+    pub fn retry_after(span: impl Into<Span>) -> Self {
+        Self::of(Settlement::Retry(Some(span.into())))
+    }
+
+    /// It was never started: what it paid is handed back, and no attempt is counted.
+    pub fn release() -> Self {
+        Self::of(Settlement::Release)
+    }
+
+    /// It is to be given up.
+    pub fn dead() -> Self {
+        Self::of(Settlement::Dead)
+    }
+
+    /// The upstream asked for a pause: the meter of its first toll closes for so long, and the call
+    /// keeps its place.
+    pub fn limited(span: impl Into<Span>) -> Self {
+        Self::of(Settlement::Limited(span.into()))
+    }
+
+    /// What it cost in truth at a limit.
+    pub fn actual(mut self, limit: impl Into<String>, units: u64) -> Self {
+        self.actual.push((limit.into(), units));
+        self
+    }
+
+    /// A call that is enqueued in the same act.
+    pub fn enqueue(mut self, queue: impl Into<String>, call: Call) -> Self {
+        self.enqueue.push((queue.into(), call));
+        self
+    }
+
+    /// What else is changed in the same act: records, joins, other calls.
+    pub fn and(self, then: Act) -> Self {
+        Self { then, ..self }
+    }
+
+    /// What came of it.
+    pub fn settlement(&self) -> Settlement {
+        self.settlement
+    }
+
+    /// The act that settles a start so.
+    pub fn into_act(self, lease: Lease, now: Now) -> Result<Act, Error> {
+        let Self { settlement, actual, enqueue, mut then } = self;
+        let named = actual.into_iter().map(|(limit, units)| Ok((LimitName::new(&limit)?, units)));
+        let actual = named.collect::<Result<_, Error>>()?;
+        then.settle.push(Settle { lease, settlement, actual });
+        for (queue, call) in enqueue {
+            then.enqueue.push(call.into_new(QueueName::new(&queue)?, now)?);
+        }
+        Ok(then)
+    }
+}
+
+impl From<()> for Outcome {
+    fn from((): ()) -> Self {
+        Self::done()
+    }
+}
+
+impl<T: Into<Self>, E: Display> From<Result<T, E>> for Outcome {
+    /// An error is said in the log, and the call is tried again.
+    fn from(result: Result<T, E>) -> Self {
+        match result {
+            Ok(outcome) => outcome.into(),
+            Err(error) => {
+                tracing::warn!(%error, "a call failed and will be tried again");
+                Self::retry()
+            }
+        }
+    }
+}

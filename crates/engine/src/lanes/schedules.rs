@@ -1,0 +1,334 @@
+//! Schedules: calls that are handed in at the ticks of a cron expression, or once.
+//!
+//! A schedule is a record. Its tick is one act: the record moves on to the next tick if it is still as
+//! it was read, and the call is enqueued. So a tick happens once, whoever sees to it, and ticks that
+//! were missed while nothing ran happen once together.
+
+mod record;
+
+use super::{Call, Engine, Parts};
+use crate::error::{AskError, Error};
+use parking_lot::Mutex;
+use record::ScheduleRecord;
+use std::collections::{BTreeSet, HashMap};
+use std::future::{Future, poll_fn};
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::Poll;
+use tokio::sync::Notify;
+use tollgate_core::contract::Lanes;
+use tollgate_core::lanes::{Act, ActError, NewCall, Record, Revision, Write};
+use tollgate_core::{Cron, Key, NameError, Now, QueueName, Span, Timestamp};
+
+/// Where the records of schedules are.
+const PREFIX: &str = "schedule/";
+/// How many schedules are read at once.
+const PAGE: usize = 1_000;
+/// Ticks follow the wall clock, and nobody is told when that is set: so long it may take until it is
+/// seen.
+const LOOK_AGAIN: Span = Span::from_secs(10);
+/// How long a tick waits that could not be done.
+const AGAIN: Span = Span::from_secs(1);
+
+/// When a schedule ticks.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum When {
+    /// Again and again.
+    Cron(Cron),
+    /// At this instant of the wall clock; then the schedule is gone.
+    Once(Timestamp),
+}
+
+impl When {
+    fn next_after(&self, wall: Timestamp) -> Option<Timestamp> {
+        match self {
+            Self::Cron(cron) => cron.next_after(wall),
+            Self::Once(_) => None,
+        }
+    }
+}
+
+/// A schedule as it stands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Schedule {
+    /// Its name.
+    pub name: String,
+    /// When it ticks.
+    pub when: When,
+    /// What is handed in at each tick; times in it count from the tick.
+    pub call: NewCall,
+    /// Nothing is handed in until it is resumed.
+    pub is_paused: bool,
+    /// The next tick, on the wall clock.
+    pub next: Option<Timestamp>,
+    /// The last tick.
+    pub last: Option<Timestamp>,
+    /// Why nothing came of the last tick.
+    pub problem: Option<String>,
+}
+
+/// When schedules tick, as far as is known here.
+#[derive(Default)]
+pub(super) struct Ticks {
+    book: Mutex<Book>,
+    /// Something ticks sooner.
+    changed: Notify,
+}
+
+#[derive(Default)]
+struct Book {
+    ticks: BTreeSet<(Timestamp, String)>,
+    by_name: HashMap<String, Timestamp>,
+    is_running: bool,
+}
+
+impl Ticks {
+    fn set(&self, name: &str, next: Option<Timestamp>) {
+        let mut book = self.book.lock();
+        if let Some(before) = book.by_name.remove(name) {
+            book.ticks.remove(&(before, name.to_owned()));
+        }
+        if let Some(next) = next {
+            book.by_name.insert(name.to_owned(), next);
+            book.ticks.insert((next, name.to_owned()));
+        }
+        drop(book);
+        self.changed.notify_one();
+    }
+
+    fn first(&self) -> Option<(Timestamp, String)> {
+        self.book.lock().ticks.first().cloned()
+    }
+}
+
+impl<S: Lanes + 'static> Engine<S> {
+    /// Hands in a call at each tick. A schedule of that name is replaced.
+    pub async fn schedule(
+        &self,
+        name: &str,
+        queue: &str,
+        when: When,
+        call: Call,
+    ) -> Result<Schedule, Error> {
+        let queue = QueueName::new(queue)?;
+        let now = self.now().await?;
+        // Times in it count from its tick: written as from the epoch.
+        let call = call.into_new(queue, Now::both(Timestamp::default()))?;
+        let next = match &when {
+            When::Cron(cron) => cron.next_after(now.wall),
+            When::Once(at) => Some(*at),
+        };
+        let schedule = Schedule {
+            name: name.to_owned(),
+            when,
+            call,
+            is_paused: false,
+            next,
+            last: None,
+            problem: None,
+        };
+        self.parts
+            .edit_schedule(name, |before| {
+                let last = before.and_then(|before| before.last);
+                Some(Schedule { last, ..schedule.clone() })
+            })
+            .await?;
+        self.parts.run_schedules();
+        Ok(schedule)
+    }
+
+    /// Removes a schedule; says whether there was one. Calls that came of it stay.
+    pub async fn unschedule(&self, name: &str) -> Result<bool, Error> {
+        Ok(self.parts.edit_schedule(name, |_| None).await?.is_some())
+    }
+
+    /// Hands in nothing more until it is resumed; says whether there is such a schedule.
+    pub async fn pause_schedule(&self, name: &str) -> Result<bool, Error> {
+        let pause = |before: Option<Schedule>| {
+            before.map(|before| Schedule { is_paused: true, next: None, ..before })
+        };
+        Ok(self.parts.edit_schedule(name, pause).await?.is_some())
+    }
+
+    /// Goes on with the next tick from now; says whether there is such a schedule.
+    pub async fn resume_schedule(&self, name: &str) -> Result<bool, Error> {
+        let wall = self.now().await?.wall;
+        let resume = |before: Option<Schedule>| {
+            before.map(|before| {
+                let next = match &before.when {
+                    When::Cron(cron) => cron.next_after(wall),
+                    When::Once(at) => Some(*at),
+                };
+                Schedule { is_paused: false, next, ..before }
+            })
+        };
+        Ok(self.parts.edit_schedule(name, resume).await?.is_some())
+    }
+
+    /// The schedules after a name, sorted, up to so many.
+    pub async fn schedules(
+        &self,
+        after: Option<&str>,
+        most: usize,
+    ) -> Result<Vec<Schedule>, Error> {
+        let after = after.map(key).transpose()?;
+        let found = self.parts.store.records_of(PREFIX.to_owned(), after, most).await?;
+        found.iter().map(|(key, record)| read(key, record)).collect()
+    }
+
+    /// One schedule.
+    pub async fn schedule_state(&self, name: &str) -> Result<Option<Schedule>, Error> {
+        Ok(self.parts.schedule_at(name).await?.map(|(schedule, _)| schedule))
+    }
+}
+
+impl<S: Lanes + 'static> Parts<S> {
+    /// Learns the schedules that there are, and runs them.
+    pub(super) async fn load_schedules(self: &Arc<Self>) -> Result<(), Error> {
+        let mut after = None;
+        loop {
+            let found = self.store.records_of(PREFIX.to_owned(), after.take(), PAGE).await?;
+            for (key, record) in &found {
+                let schedule = read(key, record)?;
+                self.ticks.set(&schedule.name, schedule.next);
+                after = Some(key.clone());
+            }
+            if found.len() < PAGE {
+                break;
+            }
+        }
+        if self.ticks.first().is_some() {
+            self.run_schedules();
+        }
+        Ok(())
+    }
+
+    fn run_schedules(self: &Arc<Self>) {
+        if !std::mem::replace(&mut self.ticks.book.lock().is_running, true) {
+            let parts = self.clone();
+            self.pulse.see_through(async move { parts.tick_all().await });
+        }
+    }
+
+    async fn tick_all(&self) {
+        loop {
+            let wall = self.pulse.clock.wall();
+            match self.ticks.first() {
+                Some((next, name)) if next <= wall => {
+                    if let Err(error) = self.tick(&name).await {
+                        tracing::warn!(schedule = name, %error, "a tick is tried again");
+                        self.pulse.sleep(AGAIN).await;
+                    }
+                }
+                first => {
+                    let wait = first.map_or(LOOK_AGAIN, |(next, _)| next.since(wall));
+                    self.wait_for_ticks(wait.min(LOOK_AGAIN)).await;
+                }
+            }
+        }
+    }
+
+    async fn wait_for_ticks(&self, wait: Span) {
+        let mut changed = pin!(self.ticks.changed.notified());
+        let mut late = pin!(self.pulse.sleep(wait));
+        poll_fn(|context| match changed.as_mut().poll(context) {
+            Poll::Pending => late.as_mut().poll(context),
+            ready => ready,
+        })
+        .await;
+    }
+
+    /// Hands in what a schedule says, and moves it on to its next tick.
+    async fn tick(&self, name: &str) -> Result<(), Error> {
+        let Some((schedule, revision)) = self.schedule_at(name).await? else {
+            self.ticks.set(name, None);
+            return Ok(());
+        };
+        let now = self.store.now().await?;
+        let Some(tick) = schedule.next.filter(|next| *next <= now.wall) else {
+            self.ticks.set(name, schedule.next);
+            return Ok(());
+        };
+        let call = from_template(&schedule.call, tick);
+        let next = schedule.when.next_after(now.wall);
+        let mut moved = Schedule { next, last: Some(tick), problem: None, ..schedule };
+        let act = |moved: &Schedule, enqueue: Vec<NewCall>| -> Result<Act, Error> {
+            let bytes = next.is_some().then(|| ScheduleRecord::written(moved)).transpose()?;
+            let write = vec![Write { key: key(name)?, expected: revision, bytes }];
+            Ok(Act { write, enqueue, ..Act::default() })
+        };
+        match self.act(act(&moved, vec![call])?).await {
+            Ok(acted) => {
+                tracing::debug!(schedule = name, calls = ?acted.enqueued, "ticked");
+                self.ticks.set(name, next);
+                Ok(())
+            }
+            // Someone else saw to it, or changed it: looked at again.
+            Err(Error::Act(ActError::RevisionDiffers { .. })) => Ok(()),
+            Err(error @ (Error::Act(ActError::QueueFull { .. }) | Error::Store(_))) => Err(error),
+            Err(error) => {
+                tracing::error!(schedule = name, %error, "nothing comes of this tick");
+                moved.problem = Some(error.to_string());
+                let _ = self.act(act(&moved, vec![])?).await?;
+                self.ticks.set(name, next);
+                Ok(())
+            }
+        }
+    }
+
+    async fn schedule_at(&self, name: &str) -> Result<Option<(Schedule, Revision)>, Error> {
+        let key = key(name)?;
+        let found = self.store.records(vec![key.clone()]).await?.pop().flatten();
+        found.map(|record| Ok((read(&key, &record)?, record.revision))).transpose()
+    }
+
+    /// Changes a schedule, or removes it; says how it was.
+    async fn edit_schedule(
+        &self,
+        name: &str,
+        edit: impl Fn(Option<Schedule>) -> Option<Schedule>,
+    ) -> Result<Option<Schedule>, Error> {
+        check(name)?;
+        loop {
+            let (before, expected) = self.schedule_at(name).await?.unzip();
+            let after = edit(before.clone());
+            if before.is_none() && after.is_none() {
+                return Ok(None);
+            }
+            let bytes = after.as_ref().map(ScheduleRecord::written).transpose()?;
+            let expected = expected.unwrap_or_default();
+            let write = vec![Write { key: key(name)?, expected, bytes }];
+            match self.act(Act { write, ..Act::default() }).await {
+                Err(Error::Act(ActError::RevisionDiffers { .. })) => {}
+                outcome => {
+                    let _ = outcome?;
+                    self.ticks.set(name, after.and_then(|after| after.next));
+                    return Ok(before);
+                }
+            }
+        }
+    }
+}
+
+/// A call whose times count from the epoch, as it is handed in at a tick.
+fn from_template(call: &NewCall, tick: Timestamp) -> NewCall {
+    let from_tick = |at: Timestamp| tick.plus(at.since(Timestamp::default()));
+    NewCall {
+        not_before: call.not_before.map(from_tick),
+        expires: call.expires.map(from_tick),
+        ..call.clone()
+    }
+}
+
+fn check(name: &str) -> Result<(), NameError> {
+    tollgate_core::name::check_name("schedule name", name)
+}
+
+fn key(name: &str) -> Result<Key, AskError> {
+    Ok(Key::new(&format!("{PREFIX}{name}"))?)
+}
+
+fn read(key: &Key, record: &Record) -> Result<Schedule, Error> {
+    let name = key.strip_prefix(PREFIX).unwrap_or(key);
+    ScheduleRecord::read(name, &record.bytes)
+}

@@ -1,0 +1,304 @@
+//! A worker: claims calls as it has hands free, runs a handler for each, and settles what comes of it.
+
+mod settling;
+
+use super::{Engine, Outcome};
+use crate::error::Error;
+use settling::Settling;
+use std::collections::HashMap;
+use std::fmt;
+use std::future::{Future, pending};
+use std::pin::Pin;
+use std::sync::Arc;
+use tokio::task::{Id, JoinError, JoinSet};
+use tollgate_core::contract::Lanes;
+use tollgate_core::lanes::{CallId, Claimed, Lease};
+use tollgate_core::{LaneName, QueueName, Span, Timestamp};
+
+/// How long one claim waits before it is made anew.
+const CLAIM_WAIT: Span = Span::from_secs(60);
+/// The same for a worker that ends when there is nothing left: others may have the last call.
+const DRAIN_WAIT: Span = Span::from_secs(1);
+/// A claim means *start now*: what comes later than this is handed back.
+const START_BY: Span = Span::from_secs(1);
+/// Leases are renewed so many times before they would end.
+const HEARTBEATS: u64 = 3;
+/// How long a lease of a worker lasts unless it says otherwise.
+const LEASE: Span = Span::from_secs(30);
+
+/// A worker of a queue, to be set up and run.
+#[must_use = "nothing is claimed until it runs"]
+pub struct Worker<S> {
+    engine: Engine<S>,
+    queue: String,
+    concurrency: usize,
+    lease: Span,
+    start_by: Span,
+    stop: Stop,
+    is_draining: bool,
+}
+
+type Stop = Pin<Box<dyn Future<Output = ()> + Send>>;
+
+impl<S> fmt::Debug for Worker<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { queue, concurrency, lease, start_by, .. } = self;
+        let mut shown = f.debug_struct("Worker");
+        shown.field("queue", queue).field("concurrency", concurrency);
+        shown.field("lease", lease).field("start_by", start_by).finish_non_exhaustive()
+    }
+}
+
+/// A call that a handler is to make now.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Job {
+    /// Which call.
+    pub id: CallId,
+    /// The lane it is of.
+    pub lane: LaneName,
+    /// What was handed in with it.
+    pub body: Box<[u8]>,
+    /// Which start of it, from 1: failures, crashes and pauses before it are counted.
+    pub attempt: u32,
+    /// What it is settled with. Its token is higher than that of every start before: an upstream that
+    /// remembers the highest can refuse a worker that lost its lease.
+    pub lease: Lease,
+    /// When it was let go.
+    pub started: Timestamp,
+}
+
+impl Job {
+    fn new(claimed: Claimed) -> Self {
+        let Claimed { started, body } = claimed;
+        let tried = started.attempts;
+        let before = tried.failures.saturating_add(tried.crashes).saturating_add(tried.limited);
+        Self {
+            id: started.lease.call,
+            lane: started.lane,
+            body,
+            attempt: before.saturating_add(1),
+            lease: started.lease,
+            started: started.at,
+        }
+    }
+}
+
+/// What a worker did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Worked {
+    /// Calls that a handler was run for.
+    pub started: u64,
+    /// Handlers that panicked; their calls are tried again.
+    pub panicked: u64,
+    /// Calls that came too late and were handed back unstarted.
+    pub late: u64,
+    /// Starts that could not be settled: their leases had ended, and another worker may have them.
+    pub lost: u64,
+}
+
+impl<S: Lanes + 'static> Worker<S> {
+    pub(super) fn new(engine: Engine<S>, queue: &str) -> Self {
+        let (queue, stop) = (queue.to_owned(), Box::pin(pending()));
+        let (concurrency, lease, start_by, is_draining) = (1, LEASE, START_BY, false);
+        Self { engine, queue, concurrency, lease, start_by, stop, is_draining }
+    }
+
+    /// How many calls it makes at a time; 1 by default.
+    pub fn concurrency(self, calls: usize) -> Self {
+        Self { concurrency: calls.max(1), ..self }
+    }
+
+    /// How long a call is leased; 30 s by default. It is renewed for as long as the handler runs, so
+    /// this is how long a call of a worker that died waits for another.
+    pub fn lease(self, lease: impl Into<Span>) -> Self {
+        Self { lease: lease.into(), ..self }
+    }
+
+    /// A call that reaches the handler later than this after it was let go is handed back: it paid for
+    /// a start that the upstream would see too late. 1 s by default.
+    pub fn start_by(self, span: impl Into<Span>) -> Self {
+        Self { start_by: span.into(), ..self }
+    }
+
+    /// When this is ready, nothing more is claimed; those it has are finished and settled.
+    pub fn until(self, stop: impl Future<Output = ()> + Send + 'static) -> Self {
+        Self { stop: Box::pin(stop), ..self }
+    }
+
+    /// Ends when no call of the queue is left that waits or is in flight.
+    pub fn until_drained(self) -> Self {
+        Self { is_draining: true, ..self }
+    }
+
+    /// Runs the handler for each call, until it is told to stop or the store fails. A handler that
+    /// panics has failed: its call is tried again, and the worker goes on. Needs a tokio runtime.
+    pub async fn run<H, F>(self, handler: H) -> Result<Worked, Error>
+    where
+        H: Fn(Job) -> F + Send + Sync + 'static,
+        F: Future<Output: Into<Outcome>> + Send + 'static,
+    {
+        let Self { engine, queue, concurrency, lease, start_by, stop, is_draining } = self;
+        let hands = Hands {
+            queue: QueueName::new(&queue)?,
+            handler: Arc::new(handler),
+            running: JoinSet::new(),
+            leases: HashMap::new(),
+            settling: Settling::new(engine.clone()),
+            worked: Worked::default(),
+            engine,
+            concurrency,
+            lease,
+            start_by,
+            is_draining,
+        };
+        hands.work(stop).await
+    }
+}
+
+/// A worker at work.
+struct Hands<S, H> {
+    engine: Engine<S>,
+    queue: QueueName,
+    handler: Arc<H>,
+    concurrency: usize,
+    lease: Span,
+    start_by: Span,
+    is_draining: bool,
+    running: JoinSet<Outcome>,
+    /// The starts whose handlers run.
+    leases: HashMap<Id, Lease>,
+    settling: Settling<S>,
+    worked: Worked,
+}
+
+/// Something under way, if it is.
+type Doing<T> = Option<Pin<Box<dyn Future<Output = Result<T, Error>> + Send>>>;
+
+impl<S, H, F> Hands<S, H>
+where
+    S: Lanes + 'static,
+    H: Fn(Job) -> F + Send + Sync + 'static,
+    F: Future<Output: Into<Outcome>> + Send + 'static,
+{
+    async fn work(mut self, mut stop: Stop) -> Result<Worked, Error> {
+        let mut claiming: Doing<Vec<Claimed>> = None;
+        let (mut is_stopping, mut is_renewing) = (false, None);
+        let mut beat = Box::pin(self.heartbeat());
+        loop {
+            let is_idle = self.running.is_empty() && self.settling.is_done();
+            if is_idle && self.is_draining && claiming.is_none() {
+                is_stopping |= is_drained(&self.engine, &self.queue).await?;
+            }
+            if is_idle && is_stopping {
+                return Ok(self.worked);
+            }
+            if !is_stopping && claiming.is_none() {
+                claiming = self.claim();
+            }
+            tokio::select! {
+                () = &mut stop, if !is_stopping => {
+                    // Calls of a claim that nobody hears the answer of are handed back by the store.
+                    (is_stopping, claiming) = (true, None);
+                }
+                claimed = ready(&mut claiming) => {
+                    claiming = None;
+                    self.start(claimed?);
+                }
+                Some(ended) = self.running.join_next_with_id() => self.finish(ended),
+                settled = self.settling.next() => self.worked.lost += settled?,
+                () = &mut beat => {
+                    is_renewing = self.renew();
+                    beat = Box::pin(self.heartbeat());
+                }
+                renewed = ready(&mut is_renewing) => {
+                    is_renewing = None;
+                    renewed?;
+                }
+            }
+        }
+    }
+
+    /// Asks for as many calls as there are hands free.
+    fn claim(&self) -> Doing<Vec<Claimed>> {
+        let free = self.concurrency.saturating_sub(self.running.len());
+        let (engine, queue, lease) = (self.engine.clone(), self.queue.clone(), self.lease);
+        let wait = if self.is_draining { DRAIN_WAIT } else { CLAIM_WAIT };
+        let claim = async move { engine.parts.claim(&queue, free, wait, Some(lease)).await };
+        (free > 0).then(|| Box::pin(claim) as _)
+    }
+
+    fn start(&mut self, claimed: Vec<Claimed>) {
+        let now = self.engine.parts.pulse.clock.now();
+        for claimed in claimed {
+            let job = Job::new(claimed);
+            let lease = job.lease;
+            if now > job.started.plus(self.start_by) {
+                self.worked.late += 1;
+                self.settling.settle(lease, Outcome::release());
+                continue;
+            }
+            self.worked.started += 1;
+            let handler = self.handler.clone();
+            let task = self.running.spawn(async move { handler(job).await.into() });
+            self.leases.insert(task.id(), lease);
+        }
+    }
+
+    /// Settles what a handler made of its call, with all others that ended meanwhile.
+    fn finish(&mut self, first: Result<(Id, Outcome), JoinError>) {
+        let mut ended = Some(first);
+        while let Some(one) = ended {
+            let (task, outcome) = match one {
+                Ok((task, outcome)) => (task, outcome),
+                Err(error) => {
+                    self.worked.panicked += 1;
+                    let call = self.leases.get(&error.id()).map(|lease| lease.call.0);
+                    tracing::error!(call, "a handler panicked: its call will be tried again");
+                    (error.id(), Outcome::retry())
+                }
+            };
+            if let Some(lease) = self.leases.remove(&task) {
+                self.settling.settle(lease, outcome);
+            }
+            ended = self.running.try_join_next_with_id();
+        }
+    }
+
+    fn heartbeat(&self) -> impl Future<Output = ()> + Send + use<S, H, F> {
+        let every = Span::from_nanos((self.lease.as_nanos() / HEARTBEATS).max(1));
+        let pulse = &self.engine.parts.pulse;
+        pulse.sleep_until(self.engine.parts.pulse.clock.now().plus(every))
+    }
+
+    /// Holds the leases of all that is not settled.
+    fn renew(&self) -> Doing<()> {
+        let leases: Vec<_> = self.leases.values().copied().chain(self.settling.leases()).collect();
+        let (engine, lease) = (self.engine.clone(), self.lease);
+        let renew = async move {
+            let held = engine.renew_leases(leases.clone(), lease).await?;
+            for (lease, _) in leases.iter().zip(held).filter(|(_, is_held)| !is_held) {
+                tracing::warn!(
+                    call = lease.call.0,
+                    "a lease was lost: another worker may have the call"
+                );
+            }
+            Ok(())
+        };
+        let is_needed = !self.leases.is_empty() || self.settling.leases().next().is_some();
+        is_needed.then(|| Box::pin(renew) as _)
+    }
+}
+
+/// Whether no call of a queue is left that waits or is in flight.
+async fn is_drained<S: Lanes + 'static>(engine: &Engine<S>, queue: &str) -> Result<bool, Error> {
+    let state = engine.queue_state(queue).await?;
+    Ok(state.is_none_or(|state| state.waiting == 0 && state.in_flight == 0))
+}
+
+/// What a future gives, if there is one; else it is never ready.
+async fn ready<T>(future: &mut Doing<T>) -> Result<T, Error> {
+    match future {
+        Some(future) => future.await,
+        None => pending().await,
+    }
+}

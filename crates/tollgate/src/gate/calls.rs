@@ -1,0 +1,277 @@
+//! Calls that wait in lanes: handed in, claimed, settled, looked at, and held back.
+
+use super::{Backend, Tollgate};
+use crate::embedded::Embedded;
+use std::future::Future;
+use tollgate_core::contract::{CallView, CallsQuery, LaneState, QueueState};
+use tollgate_core::lanes::{
+    Act, Acted, CallId, Claimed, Explanation, Lease, QueueSpec, Record, Scope,
+};
+use tollgate_core::{LaneName, LimitName, QueueName, Span};
+use tollgate_engine::{Call, Engine, Error, Job, Outcome, Schedule, StoreError, When, Worked};
+
+impl Tollgate {
+    fn engine(&self) -> Result<&Engine<Embedded>, Error> {
+        match &self.backend {
+            Backend::Memory(_) => Err(StoreError::LimitsOnly.into()),
+            Backend::Embedded(engine) => Ok(engine),
+        }
+    }
+
+    /// Defines a queue, or changes it: at once, for waiting calls, too.
+    pub async fn queue(&self, name: &str, spec: QueueSpec) -> Result<(), Error> {
+        self.engine()?.define_queue(name, spec).await
+    }
+
+    /// Hands in a call. The answer to a duplicate is the first call's name. Once answered, it lasts.
+    pub async fn enqueue(&self, queue: &str, call: Call) -> Result<CallId, Error> {
+        let ids = self.engine()?.enqueue(queue, [call]).await?;
+        // One call was handed in, and one name comes back.
+        ids.first().copied().ok_or_else(|| StoreError::LimitsOnly.into())
+    }
+
+    /// Hands in calls of a queue, all or none; their names in order.
+    pub async fn enqueue_all(
+        &self,
+        queue: &str,
+        calls: impl IntoIterator<Item = Call>,
+    ) -> Result<Vec<CallId>, Error> {
+        self.engine()?.enqueue(queue, calls).await
+    }
+
+    /// Starts up to `most` calls of a queue, as soon as one may, within `wait`. They start now: whoever
+    /// claims has so many free hands.
+    pub async fn claim(
+        &self,
+        queue: &str,
+        most: usize,
+        wait: impl Into<Span>,
+    ) -> Result<Vec<Claimed>, Error> {
+        self.engine()?.claim(queue, most, wait).await
+    }
+
+    /// Settles a start, and makes what follows from it, in one act.
+    pub async fn settle(&self, lease: Lease, outcome: Outcome) -> Result<Acted, Error> {
+        self.engine()?.settle(lease, outcome).await
+    }
+
+    /// Makes one atomic change: settles, cancels, enqueues, writes records, counts joins down.
+    pub async fn act(&self, act: Act) -> Result<Acted, Error> {
+        self.engine()?.act(act).await
+    }
+
+    /// Holds leases for so long from now; says of each whether it was still held.
+    pub async fn renew(
+        &self,
+        leases: Vec<Lease>,
+        lease: impl Into<Span>,
+    ) -> Result<Vec<bool>, Error> {
+        self.engine()?.renew_leases(leases, lease.into()).await
+    }
+
+    /// Takes a call back: one that waits ends, one in flight is not tried again. Says whether it was
+    /// there.
+    pub async fn cancel(&self, call: CallId) -> Result<bool, Error> {
+        self.engine()?.cancel(call).await
+    }
+
+    /// Why a call waits, and until when; `None` if it ended or never was.
+    pub async fn explain(&self, call: CallId) -> Result<Option<Explanation>, Error> {
+        self.engine()?.explain(call).await
+    }
+
+    /// Holds back a queue: none of its calls start.
+    pub async fn pause_queue(&self, queue: &str) -> Result<(), Error> {
+        self.engine()?.pause(Scope::Queue(QueueName::new(queue)?)).await
+    }
+
+    /// Lets a queue go on.
+    pub async fn resume_queue(&self, queue: &str) -> Result<(), Error> {
+        self.engine()?.resume(Scope::Queue(QueueName::new(queue)?)).await
+    }
+
+    /// Holds back a lane.
+    pub async fn pause_lane(&self, queue: &str, lane: &str) -> Result<(), Error> {
+        let scope = Scope::Lane(QueueName::new(queue)?, LaneName::new(lane)?);
+        self.engine()?.pause(scope).await
+    }
+
+    /// Lets a lane go on, also one that a dead call holds.
+    pub async fn resume_lane(&self, queue: &str, lane: &str) -> Result<(), Error> {
+        let scope = Scope::Lane(QueueName::new(queue)?, LaneName::new(lane)?);
+        self.engine()?.resume(scope).await
+    }
+
+    /// Holds back all calls that pay at a limit.
+    pub async fn pause_limit(&self, limit: &str) -> Result<(), Error> {
+        self.engine()?.pause(Scope::Limit(LimitName::new(limit)?)).await
+    }
+
+    /// Lets calls go on that pay at a limit.
+    pub async fn resume_limit(&self, limit: &str) -> Result<(), Error> {
+        self.engine()?.resume(Scope::Limit(LimitName::new(limit)?)).await
+    }
+
+    /// Serves a lane so many times as much as others at meters where both wait.
+    pub async fn weigh(&self, queue: &str, lane: &str, weight: u32) -> Result<(), Error> {
+        self.engine()?.weigh(queue, lane, weight).await
+    }
+
+    /// The bytes that are kept under a key, with their revision.
+    pub async fn record(&self, key: &str) -> Result<Option<Record>, Error> {
+        self.engine()?.record(key).await
+    }
+
+    /// Queues by name, after one, up to 1,000.
+    pub async fn queues(&self, after: Option<&str>, most: usize) -> Result<Vec<QueueState>, Error> {
+        self.engine()?.queues(after, most).await
+    }
+
+    /// A queue, and how much is in it; `None` if there is none of that name.
+    pub async fn queue_state(&self, queue: &str) -> Result<Option<QueueState>, Error> {
+        self.engine()?.queue_state(queue).await
+    }
+
+    /// Lanes of a queue by name, after one, up to 1,000; `None` if there is no such queue.
+    pub async fn lanes(
+        &self,
+        queue: &str,
+        after: Option<&str>,
+        most: usize,
+    ) -> Result<Option<Vec<LaneState>>, Error> {
+        self.engine()?.lanes(queue, after, most).await
+    }
+
+    /// Calls of a queue in the order in which they were accepted, up to 1,000.
+    pub async fn calls(&self, query: CallsQuery) -> Result<Vec<CallView>, Error> {
+        self.engine()?.calls(query).await
+    }
+
+    /// A call as it is; `None` if it ended for good or never was.
+    pub async fn call(&self, call: CallId) -> Result<Option<CallView>, Error> {
+        self.engine()?.call(call).await
+    }
+
+    /// What was handed in with a call; `None` if it ended for good or never was.
+    pub async fn body(&self, call: CallId) -> Result<Option<Box<[u8]>>, Error> {
+        self.engine()?.body(call).await
+    }
+
+    /// The dead calls of a queue, or of one of its lanes, after one, up to 1,000.
+    pub async fn dead(
+        &self,
+        queue: &str,
+        lane: Option<&str>,
+        after: Option<CallId>,
+        most: usize,
+    ) -> Result<Vec<CallView>, Error> {
+        self.engine()?.dead(queue, lane, after, most).await
+    }
+
+    /// Lets dead calls wait again, as if they were new; says of each whether it was dead.
+    pub async fn revive(&self, calls: Vec<CallId>) -> Result<Vec<bool>, Error> {
+        self.engine()?.revive(calls).await
+    }
+
+    /// Lets all dead calls of a queue, or of one of its lanes, wait again, one every so often; says how
+    /// many.
+    pub async fn revive_all(
+        &self,
+        queue: &str,
+        lane: Option<&str>,
+        every: impl Into<Span>,
+    ) -> Result<u64, Error> {
+        self.engine()?.revive_all(queue, lane, every).await
+    }
+
+    /// Deletes all dead calls of a queue, or of one of its lanes; says how many.
+    pub async fn delete_dead(&self, queue: &str, lane: Option<&str>) -> Result<u64, Error> {
+        self.engine()?.delete_dead(queue, lane).await
+    }
+
+    /// Hands in a call at each tick of a schedule. One of that name is replaced.
+    pub async fn schedule(
+        &self,
+        name: &str,
+        queue: &str,
+        when: When,
+        call: Call,
+    ) -> Result<Schedule, Error> {
+        self.engine()?.schedule(name, queue, when, call).await
+    }
+
+    /// Removes a schedule; says whether there was one.
+    pub async fn unschedule(&self, name: &str) -> Result<bool, Error> {
+        self.engine()?.unschedule(name).await
+    }
+
+    /// Hands in nothing more until the schedule is resumed; says whether there is one.
+    pub async fn pause_schedule(&self, name: &str) -> Result<bool, Error> {
+        self.engine()?.pause_schedule(name).await
+    }
+
+    /// Goes on with a schedule's next tick from now; says whether there is one.
+    pub async fn resume_schedule(&self, name: &str) -> Result<bool, Error> {
+        self.engine()?.resume_schedule(name).await
+    }
+
+    /// Schedules by name, after one, up to 1,000.
+    pub async fn schedules(
+        &self,
+        after: Option<&str>,
+        most: usize,
+    ) -> Result<Vec<Schedule>, Error> {
+        self.engine()?.schedules(after, most).await
+    }
+
+    /// A worker of a queue.
+    pub fn worker(&self, queue: &str) -> Worker {
+        Worker { inner: self.engine().map(|engine| engine.worker(queue)) }
+    }
+}
+
+/// A worker of a queue, to be set up and run.
+#[derive(Debug)]
+#[must_use = "nothing is claimed until it runs"]
+pub struct Worker {
+    inner: Result<tollgate_engine::Worker<Embedded>, Error>,
+}
+
+impl Worker {
+    /// How many calls it makes at a time; 1 by default.
+    pub fn concurrency(self, calls: usize) -> Self {
+        Self { inner: self.inner.map(|worker| worker.concurrency(calls)) }
+    }
+
+    /// How long a call is leased; 30 s by default. It is renewed for as long as the handler runs, so
+    /// this is how long a call of a worker that died waits for another.
+    pub fn lease(self, lease: impl Into<Span>) -> Self {
+        Self { inner: self.inner.map(|worker| worker.lease(lease)) }
+    }
+
+    /// A call that reaches the handler later than this after it was let go is handed back. 1 s by
+    /// default.
+    pub fn start_by(self, span: impl Into<Span>) -> Self {
+        Self { inner: self.inner.map(|worker| worker.start_by(span)) }
+    }
+
+    /// When this is ready, nothing more is claimed; those it has are finished and settled.
+    pub fn until(self, stop: impl Future<Output = ()> + Send + 'static) -> Self {
+        Self { inner: self.inner.map(|worker| worker.until(stop)) }
+    }
+
+    /// Ends when no call of the queue is left that waits or is in flight.
+    pub fn until_drained(self) -> Self {
+        Self { inner: self.inner.map(tollgate_engine::Worker::until_drained) }
+    }
+
+    /// Runs the handler for each call, until it is told to stop or the store fails. A handler that
+    /// panics has failed: its call is tried again, and the worker goes on. Needs a tokio runtime.
+    pub async fn run<H, F>(self, handler: H) -> Result<Worked, Error>
+    where
+        H: Fn(Job) -> F + Send + Sync + 'static,
+        F: Future<Output: Into<Outcome>> + Send + 'static,
+    {
+        self.inner?.run(handler).await
+    }
+}

@@ -1,0 +1,69 @@
+//! Limits: defined, changed, pinned, overridden, removed, and looked at.
+
+use super::{Backend, Tollgate};
+use tollgate_core::Limit;
+use tollgate_engine::{Error, LimitState};
+
+impl Tollgate {
+    /// Defines a limit, or changes it: at once, for waiting calls too, keeping what was spent.
+    pub async fn limit(&self, name: &str, limit: Limit) -> Result<(), Error> {
+        match &self.backend {
+            Backend::Memory(limiter) => limiter.define(name, limit).map(|_| ()),
+            Backend::Embedded(engine) => engine.define(name, limit).await,
+        }
+    }
+
+    /// Defines a limit and writes into its history who did.
+    pub async fn limit_as(&self, who: &str, name: &str, limit: Limit) -> Result<(), Error> {
+        match &self.backend {
+            Backend::Memory(limiter) => limiter.define_as(who, name, limit).map(|_| ()),
+            Backend::Embedded(engine) => engine.define_as(who, name, limit).await,
+        }
+    }
+
+    /// Removes a limit with all its meters.
+    pub async fn remove(&self, who: &str, name: &str) -> Result<(), Error> {
+        match &self.backend {
+            Backend::Memory(limiter) => Ok(limiter.remove(who, name)?),
+            Backend::Embedded(engine) => engine.remove(who, name).await,
+        }
+    }
+
+    /// Gives one partition a definition of its own; `None` takes it away.
+    pub async fn override_partition(
+        &self,
+        name: &str,
+        partition: &str,
+        limit: Option<Limit>,
+    ) -> Result<(), Error> {
+        match &self.backend {
+            Backend::Memory(limiter) => Ok(limiter.override_partition(name, partition, limit)?),
+            Backend::Embedded(engine) => engine.override_partition(name, partition, limit).await,
+        }
+    }
+
+    /// Puts a value over what callers define (`None`: takes it away again).
+    pub async fn pin(&self, who: &str, name: &str, limit: Option<Limit>) -> Result<(), Error> {
+        match (&self.backend, limit) {
+            (Backend::Memory(limiter), Some(limit)) => Ok(limiter.pin(who, name, limit)?),
+            (Backend::Memory(limiter), None) => Ok(limiter.unpin(who, name)?),
+            (Backend::Embedded(engine), limit) => engine.pin(who, name, limit).await,
+        }
+    }
+
+    /// A limit as it stands, with its history.
+    pub async fn limit_state(&self, name: &str) -> Result<Option<LimitState>, Error> {
+        match &self.backend {
+            Backend::Memory(limiter) => Ok(limiter.limit(name)),
+            Backend::Embedded(engine) => engine.limit(name).await,
+        }
+    }
+
+    /// All limits, sorted by name.
+    pub async fn limits(&self) -> Result<Vec<LimitState>, Error> {
+        match &self.backend {
+            Backend::Memory(limiter) => Ok(limiter.limits()),
+            Backend::Embedded(engine) => engine.limits().await,
+        }
+    }
+}

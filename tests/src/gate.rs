@@ -1,0 +1,131 @@
+//! A gate that is opened in a folder, as Rust users have it, on a clock that the test moves.
+
+mod dead;
+mod passes;
+mod restarts;
+mod schedules;
+mod workers;
+
+use std::future::Future;
+use std::time::Duration;
+use tempfile::TempDir;
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
+use tollgate::lanes::{CallId, Explanation, Order, QueueSpec, Reason};
+use tollgate::{Call, Limit, ManualClock, Timestamp, Tollgate, toll};
+
+/// Longest real time that a test waits for something that happens at once.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// A gate in a folder, and the clock it goes by.
+struct Opened {
+    gate: Option<Tollgate>,
+    clock: ManualClock,
+    folder: TempDir,
+}
+
+impl Opened {
+    async fn new() -> Self {
+        let (clock, folder) = (ManualClock::new(), tempfile::tempdir().unwrap());
+        let gate = Tollgate::builder().clock(clock.clone()).open(folder.path()).await.unwrap();
+        Self { gate: Some(gate), clock, folder }
+    }
+
+    /// With a strict queue `q`, and a limit `l`.
+    async fn with(limit: Limit) -> Self {
+        let opened = Self::new().await;
+        opened.gate().queue("q", QueueSpec::default()).await.unwrap();
+        opened.gate().limit("l", limit).await.unwrap();
+        opened
+    }
+
+    fn gate(&self) -> &Tollgate {
+        self.gate.as_ref().unwrap()
+    }
+
+    /// Closes the gate and opens it again.
+    async fn reopen(mut self) -> Self {
+        self.gate = None;
+        let builder = Tollgate::builder().clock(self.clock.clone());
+        let gate = patiently(async {
+            loop {
+                // Whoever still settles something holds the folder.
+                match builder.clone().open(self.folder.path()).await {
+                    Ok(gate) => return gate,
+                    Err(_) => tokio::task::yield_now().await,
+                }
+            }
+        });
+        let gate = gate.await;
+        Self { gate: Some(gate), ..self }
+    }
+
+    async fn explain(&self, call: CallId) -> Option<Explanation> {
+        self.gate().explain(call).await.unwrap()
+    }
+
+    /// Waits until a call is no more.
+    async fn ends(&self, call: CallId) {
+        patiently(async {
+            while self.explain(call).await.is_some() {
+                tokio::task::yield_now().await;
+            }
+        })
+        .await;
+    }
+
+    /// Waits until a call is as it should be.
+    async fn is_so(&self, call: CallId, mut is_so: impl FnMut(&Explanation) -> bool) {
+        patiently(async {
+            while !self.explain(call).await.is_some_and(|found| is_so(&found)) {
+                tokio::task::yield_now().await;
+            }
+        })
+        .await;
+    }
+}
+
+/// Gives up, loudly, on what takes too long.
+async fn patiently<T>(future: impl Future<Output = T>) -> T {
+    tokio::time::timeout(PATIENCE, future).await.expect("it happens at once")
+}
+
+/// A call of a lane, with a body.
+fn call(lane: &str, body: &str) -> Call {
+    Call::new(lane).body(body)
+}
+
+/// A call that pays one unit.
+fn paying(lane: &str, body: &str) -> Call {
+    call(lane, body).pays(toll("l", "p"))
+}
+
+fn is_in_flight(found: &Explanation) -> bool {
+    found.reasons.iter().any(|reason| matches!(reason, Reason::InFlight { .. }))
+}
+
+/// When the lease of a call in flight ends.
+fn expires(found: &Explanation) -> Timestamp {
+    let expiry = found.reasons.iter().find_map(|reason| match reason {
+        Reason::InFlight { expires } => Some(*expires),
+        _ => None,
+    });
+    expiry.expect("in flight")
+}
+
+fn parallel(count: u32) -> QueueSpec {
+    QueueSpec { order: Order::Parallel(count), ..QueueSpec::default() }
+}
+
+/// A worker that can be told to stop.
+struct Running {
+    stop: oneshot::Sender<()>,
+    task: JoinHandle<Result<tollgate::Worked, tollgate::Error>>,
+}
+
+impl Running {
+    async fn stop(self) -> tollgate::Worked {
+        drop(self.stop);
+        patiently(self.task).await.unwrap().unwrap()
+    }
+}

@@ -1,0 +1,125 @@
+//! Schedules: a call at each tick, missed ticks once, over a restart.
+
+use super::*;
+use tollgate::lanes::{CallsQuery, QueueName};
+use tollgate::{Clock, Cron, Span, Timestamp, When};
+
+/// The clock of the tests starts at this instant, 13:46:40 on a Monday.
+fn start() -> Timestamp {
+    Timestamp::default().plus(Span::from_secs(1_000_000))
+}
+
+fn cron(text: &str) -> When {
+    When::Cron(Cron::new(text, "UTC").unwrap())
+}
+
+impl Opened {
+    async fn waiting(&self) -> Vec<CallId> {
+        let queue = QueueName::new("q").unwrap();
+        let query = CallsQuery { queue, lane: None, state: None, after: None, most: 100 };
+        self.gate().calls(query).await.unwrap().into_iter().map(|call| call.id).collect()
+    }
+
+    /// Waits until so many calls wait.
+    async fn come(&self, count: usize) {
+        patiently(async {
+            while self.waiting().await.len() < count {
+                tokio::task::yield_now().await;
+            }
+        })
+        .await;
+        assert_eq!(self.waiting().await.len(), count);
+    }
+
+    async fn next_tick(&self) -> Option<Timestamp> {
+        self.gate().schedules(None, 10).await.unwrap()[0].next
+    }
+}
+
+#[tokio::test]
+async fn a_call_comes_at_each_tick_and_not_before() {
+    let opened = Opened::with(Limit::per_second(10)).await;
+    let hourly = opened.gate().schedule("s", "q", cron("@hourly"), call("a", "x")).await.unwrap();
+    let first = hourly.next.unwrap();
+    assert_eq!(first.since(start()), Span::from_secs(800));
+    opened.clock.advance(Span::from_secs(799));
+    assert_eq!(opened.next_tick().await, Some(first));
+    opened.come(0).await;
+    for ticks in 1..4 {
+        let next = opened.next_tick().await.unwrap();
+        opened.clock.advance(next.since(opened.clock.wall()));
+        opened.come(ticks).await;
+    }
+    let call = opened.waiting().await[2];
+    assert_eq!(opened.gate().body(call).await.unwrap().as_deref(), Some(&b"x"[..]));
+}
+
+#[tokio::test]
+async fn ticks_that_were_missed_come_once_after_a_restart() {
+    let opened = Opened::with(Limit::per_second(10)).await;
+    opened.gate().schedule("s", "q", cron("*/5 * * * *"), call("a", "x")).await.unwrap();
+    let clock = opened.clock.clone();
+    let Opened { gate, folder, .. } = opened;
+    drop(gate);
+    clock.advance(Span::from_hours(3));
+    let opened = Opened { gate: None, clock, folder }.reopen().await;
+    opened.come(1).await;
+    let next = opened.next_tick().await.unwrap();
+    assert!(next.since(start()) > Span::from_hours(3));
+    opened.clock.advance(Span::from_minutes(5));
+    opened.come(2).await;
+}
+
+#[tokio::test]
+async fn a_schedule_for_once_ticks_once_and_is_gone() {
+    let opened = Opened::with(Limit::per_second(10)).await;
+    let once = When::Once(start().plus(Span::from_secs(60)));
+    opened.gate().schedule("s", "q", once, call("a", "x").delay(Span::from_secs(5))).await.unwrap();
+    opened.clock.advance(Span::from_secs(60));
+    opened.come(1).await;
+    patiently(async {
+        while !opened.gate().schedules(None, 10).await.unwrap().is_empty() {
+            tokio::task::yield_now().await;
+        }
+    })
+    .await;
+    let call = opened.gate().call(opened.waiting().await[0]).await.unwrap().unwrap();
+    assert_eq!(call.not_before, Some(start().plus(Span::from_secs(65))), "counted from its tick");
+}
+
+#[tokio::test]
+async fn a_tick_of_which_nothing_can_come_says_why_and_the_next_is_tried() {
+    let opened = Opened::with(Limit::per_second(10)).await;
+    let unknown = call("a", "x").pays(toll("nowhere", "p"));
+    opened.gate().schedule("s", "q", cron("* * * * *"), unknown).await.unwrap();
+    opened.clock.advance(Span::from_minutes(1));
+    let problem = patiently(async {
+        loop {
+            let schedule = opened.gate().schedules(None, 10).await.unwrap().remove(0);
+            if let Some(problem) = schedule.problem {
+                return problem;
+            }
+            tokio::task::yield_now().await;
+        }
+    });
+    assert!(problem.await.contains("nowhere"));
+    opened.gate().limit("nowhere", Limit::per_second(1)).await.unwrap();
+    opened.clock.advance(Span::from_minutes(1));
+    opened.come(1).await;
+}
+
+#[tokio::test]
+async fn a_schedule_can_be_paused_and_removed() {
+    let opened = Opened::with(Limit::per_second(10)).await;
+    let gate = opened.gate();
+    gate.schedule("s", "q", cron("* * * * *"), call("a", "x")).await.unwrap();
+    assert!(gate.pause_schedule("s").await.unwrap());
+    opened.clock.advance(Span::from_minutes(10));
+    assert!(gate.resume_schedule("s").await.unwrap());
+    opened.come(0).await;
+    opened.clock.advance(Span::from_minutes(1));
+    opened.come(1).await;
+    assert!(gate.unschedule("s").await.unwrap());
+    assert!(!gate.unschedule("s").await.unwrap());
+    assert!(!gate.pause_schedule("s").await.unwrap());
+}
