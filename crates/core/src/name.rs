@@ -15,10 +15,12 @@ pub const KEY_BYTES_MAX: usize = 1024;
 #[non_exhaustive]
 pub enum NameError {
     /// It has no bytes.
-    #[error("a {kind} needs at least 1 byte, and this one is empty")]
+    #[error("a {kind} needs 1 to {most} bytes, and this one is empty")]
     Empty {
         /// What was to be named.
         kind: &'static str,
+        /// How many bytes there may be.
+        most: usize,
     },
     /// It has too many bytes.
     #[error(
@@ -41,7 +43,7 @@ pub fn check_name(kind: &'static str, text: &str) -> Result<(), NameError> {
 
 fn check_up_to(most: usize, kind: &'static str, text: &str) -> Result<(), NameError> {
     match text.len() {
-        0 => Err(NameError::Empty { kind }),
+        0 => Err(NameError::Empty { kind, most }),
         bytes if bytes > most => Err(NameError::TooLong { kind, bytes, most }),
         _ => Ok(()),
     }
@@ -133,7 +135,7 @@ mod tests {
 
     #[test]
     fn refuses_empty_and_too_long_with_the_cure() {
-        assert_eq!(Partition::new(""), Err(NameError::Empty { kind: "partition" }));
+        assert_eq!(Partition::new(""), Err(NameError::Empty { kind: "partition", most: 512 }));
         let error = LimitName::new(&"x".repeat(513)).unwrap_err();
         assert!(error.to_string().contains("513: shorten it"), "{error}");
     }

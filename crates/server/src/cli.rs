@@ -131,6 +131,12 @@ const SECONDS_MAX: u64 = 12 * 60 * 60;
 
 #[derive(Debug, clap::Args)]
 struct ServeArguments {
+    /// Where limits, calls and what was spent are kept; made if there is no such folder.
+    #[arg(long, value_name = "DIR", default_value = "./tollgate-data")]
+    data: PathBuf,
+    /// Keeps limits in memory instead: they start anew when the server does.
+    #[arg(long, conflicts_with = "data")]
+    memory: bool,
     /// Where to listen.
     #[arg(long, value_name = "ADDR:PORT", default_value = "127.0.0.1:8655", value_parser = address)]
     listen: SocketAddr,

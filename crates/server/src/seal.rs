@@ -1,13 +1,40 @@
-//! Authenticates what leaves the server and comes back: HMAC-SHA256 under a key of this process.
+//! Authenticates what leaves the server and comes back: HMAC-SHA256 under a key that is kept with the
+//! rest, so that a receipt is known after a restart; in memory, under a key of this process.
 
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
+use tollgate::lanes::{Act, ActError, Key, Revision, Write};
+use tollgate::{Error, NameError, Tollgate};
 
 /// Bytes of a tag.
 pub(crate) const TAG_BYTES: usize = 32;
 
 /// Bytes of the key: one block of SHA-256, what HMAC uses as it is.
 const KEY_BYTES: usize = 64;
+
+/// Where the key is kept.
+const KEY: &str = "server/seal";
+
+/// Why there is no key.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum SealError {
+    /// The system has none to give.
+    #[error("the system gives no random bytes for the key that seals receipts")]
+    Random(#[from] getrandom::Error),
+    /// It could not be kept or read.
+    #[error("the key that seals receipts cannot be had: {0}")]
+    Store(#[from] Error),
+    /// Something else is in its place.
+    #[error("the key that seals receipts is damaged: remove the record {KEY:?}")]
+    Damaged,
+}
+
+impl From<NameError> for SealError {
+    fn from(error: NameError) -> Self {
+        Self::Store(error.into())
+    }
+}
 
 /// Proof that this process saw some bytes.
 pub(crate) type Tag = [u8; TAG_BYTES];
@@ -20,10 +47,30 @@ pub(crate) struct Seal {
 
 impl Seal {
     /// A new key from the system's source of randomness.
+    #[cfg(test)]
     pub(crate) fn random() -> Result<Self, getrandom::Error> {
         let mut key = [0; KEY_BYTES];
         getrandom::fill(&mut key)?;
         Ok(Self { keyed: Hmac::new(&key.into()) })
+    }
+
+    /// The key that is kept with a gate, made if there is none.
+    pub(crate) async fn kept(gate: &Tollgate) -> Result<Self, SealError> {
+        let mut made = [0; KEY_BYTES];
+        getrandom::fill(&mut made)?;
+        if gate.limiter().is_some() {
+            return Ok(Self { keyed: Hmac::new(&made.into()) });
+        }
+        let write = Write { key: Key::new(KEY)?, expected: Revision(0), bytes: Some(made.into()) };
+        match gate.act(Act { write: vec![write], ..Act::default() }).await {
+            Ok(_) => return Ok(Self { keyed: Hmac::new(&made.into()) }),
+            // There is one.
+            Err(Error::Act(ActError::RevisionDiffers { .. })) => {}
+            Err(error) => return Err(error.into()),
+        }
+        let kept = gate.record(KEY).await?.and_then(|record| record.bytes[..].try_into().ok());
+        let kept: [u8; KEY_BYTES] = kept.ok_or(SealError::Damaged)?;
+        Ok(Self { keyed: Hmac::new(&kept.into()) })
     }
 
     /// The tag of `bytes`.

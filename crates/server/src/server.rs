@@ -4,7 +4,7 @@ mod connection;
 
 use crate::http::guard::Door;
 use crate::http::{App, routes};
-use crate::seal::Seal;
+use crate::seal::{Seal, SealError};
 use crate::shutdown::{Shutdown, ShutdownBell, shutdown};
 use crate::token::Token;
 use std::fmt;
@@ -55,9 +55,9 @@ pub enum StartError {
         /// What the system said.
         source: io::Error,
     },
-    /// No key could be made.
-    #[error("the system gives no random bytes for the key that seals receipts")]
-    Random(#[from] getrandom::Error),
+    /// There is no key.
+    #[error(transparent)]
+    Seal(#[from] SealError),
 }
 
 /// A server that listens, and answers once it is told to.
@@ -82,7 +82,7 @@ impl Server {
         if token.is_none() && !listen.ip().to_canonical().is_loopback() {
             return Err(StartError::TokenMissing { listen });
         }
-        let seal = Seal::random()?;
+        let seal = Seal::kept(&gate).await?;
         let failed = |source| StartError::Listen { listen, source };
         let listener = TcpListener::bind(listen).await.map_err(failed)?;
         let address = listener.local_addr().map_err(failed)?;

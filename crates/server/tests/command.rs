@@ -38,21 +38,60 @@ fn run(arguments: &[&str], token: Option<&str>) -> (Option<i32>, String) {
 
 #[test]
 fn says_where_it_listens_and_what_it_keeps() {
-    let (server, [address, notice]) = started(&["--listen", "127.0.0.1:0"]);
+    let (server, [address, notice]) = started(&["--memory", "--listen", "127.0.0.1:0"]);
     let address = address.strip_prefix("tollgate listens on http://").unwrap();
     assert!(notice.contains("kept in memory"), "{notice}");
+    let answer = ask(address, "GET", "/healthz", "");
+    assert!(answer.ends_with("{\"status\":\"ok\"}"), "{answer}");
+    ended(server, "TERM");
+}
+
+/// Sends one request, and returns the answer as it came.
+fn ask(address: &str, method: &str, path: &str, body: &str) -> String {
     let mut stream = TcpStream::connect(address).unwrap();
-    stream.write_all(b"GET /healthz HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n").unwrap();
+    let (kind, bytes) = ("application/json", body.len());
+    let head = format!("{method} {path} HTTP/1.1\r\nhost: a\r\nconnection: close\r\n");
+    let head = format!("{head}content-type: {kind}\r\ncontent-length: {bytes}\r\n\r\n");
+    stream.write_all((head + body).as_bytes()).unwrap();
     let mut answer = String::new();
     stream.read_to_string(&mut answer).unwrap();
-    assert!(answer.ends_with("{\"status\":\"ok\"}"), "{answer}");
+    answer
+}
+
+#[test]
+fn what_it_was_told_is_there_after_a_kill() {
+    let folder = tempfile::tempdir().unwrap();
+    let arguments = ["--listen", "127.0.0.1:0", "--data", folder.path().to_str().unwrap()];
+    let paid = r#"{"tolls":[{"limit":"api"}],"receipt":"10m"}"#;
+    let (mut server, [address, notice]) = started(&arguments);
+    let address = address.strip_prefix("tollgate listens on http://").unwrap();
+    assert!(notice.contains(arguments[3]), "{notice}");
+    let rule = r#"{"rule":"token_bucket","limit":1,"per":"1h"}"#;
+    assert!(ask(address, "PUT", "/v1/limits/api", rule).starts_with("HTTP/1.1 200"));
+    let granted = ask(address, "POST", "/v1/consume", paid);
+    assert!(granted.starts_with("HTTP/1.1 200"), "{granted}");
+    let (code, told) = run(&arguments, None);
+    assert_eq!(code, Some(2));
+    assert!(told.contains("in use"), "{told}");
+    server.kill().unwrap();
+    server.wait().unwrap();
+
+    let (server, [address, _]) = started(&arguments);
+    let address = address.strip_prefix("tollgate listens on http://").unwrap();
+    let refused = ask(address, "POST", "/v1/consume", paid);
+    assert!(refused.starts_with("HTTP/1.1 429"), "{refused}");
+    let receipt = granted.split("\"receipt\":\"").nth(1).unwrap().split('"').next().unwrap();
+    let cancelled = ask(address, "POST", &format!("/v1/receipts/{receipt}/cancel"), "{}");
+    assert!(cancelled.starts_with("HTTP/1.1 20"), "{cancelled}");
+    let granted = ask(address, "POST", "/v1/consume", paid);
+    assert!(granted.starts_with("HTTP/1.1 200"), "{granted}");
     ended(server, "TERM");
 }
 
 #[test]
 fn a_signal_ends_it_well() {
     for signal in ["INT", "TERM"] {
-        let (server, _) = started(&["serve", "--listen", "127.0.0.1:0"]);
+        let (server, _) = started(&["serve", "--memory", "--listen", "127.0.0.1:0"]);
         let (code, log) = ended(server, signal);
         assert_eq!(code, Some(0), "{log}");
         assert!(log.contains("shutting down") && log.contains("stopped"), "{log}");
@@ -61,7 +100,7 @@ fn a_signal_ends_it_well() {
 
 #[test]
 fn logs_for_programs_are_json() {
-    let (server, _) = started(&["--listen", "127.0.0.1:0", "--log", "json"]);
+    let (server, _) = started(&["--memory", "--listen", "127.0.0.1:0", "--log", "json"]);
     let (_, log) = ended(server, "TERM");
     for line in log.lines() {
         let line: serde_json::Value = serde_json::from_str(line).unwrap();
@@ -72,19 +111,19 @@ fn logs_for_programs_are_json() {
 
 #[test]
 fn refuses_to_be_reached_from_elsewhere_without_a_token() {
-    let (code, told) = run(&["--listen", "0.0.0.0:0"], None);
+    let (code, told) = run(&["--memory", "--listen", "0.0.0.0:0"], None);
     assert_eq!(code, Some(2));
     assert!(told.contains("set TOLLGATE_TOKEN, or listen on 127.0.0.1"), "{told}");
-    let (code, told) = run(&["--listen", "0.0.0.0:0"], Some(""));
+    let (code, told) = run(&["--memory", "--listen", "0.0.0.0:0"], Some(""));
     assert_eq!(code, Some(2));
     assert!(told.contains("TOLLGATE_TOKEN") && told.contains("openssl rand"), "{told}");
 }
 
 #[test]
 fn says_that_the_address_is_taken() {
-    let (server, [address, _]) = started(&["--listen", "127.0.0.1:0"]);
+    let (server, [address, _]) = started(&["--memory", "--listen", "127.0.0.1:0"]);
     let address = address.strip_prefix("tollgate listens on http://").unwrap();
-    let (code, told) = run(&["--listen", address], None);
+    let (code, told) = run(&["--memory", "--listen", address], None);
     assert_eq!(code, Some(2));
     assert!(told.contains(&format!("cannot listen on {address}")), "{told}");
     ended(server, "TERM");

@@ -23,6 +23,7 @@ pub(super) struct Started {
     pub(super) clock: ManualClock,
     stop: Option<oneshot::Sender<()>>,
     served: JoinHandle<()>,
+    _folder: tempfile::TempDir,
 }
 
 impl Started {
@@ -32,7 +33,13 @@ impl Started {
 
     pub(super) async fn with_token(token: Option<&str>) -> Self {
         let clock = ManualClock::new();
-        let gate = Tollgate::builder().clock(clock.clone()).memory();
+        let (folder, builder) = (tempfile::tempdir().unwrap(), Tollgate::builder());
+        let builder = builder.clock(clock.clone());
+        // Both answer alike: `./test` runs these tests on each.
+        let gate = match std::env::var_os("TOLLGATE_TESTS_IN_MEMORY") {
+            Some(_) => builder.memory(),
+            None => builder.open(folder.path()).await.unwrap(),
+        };
         let token = token.map(|token| Token::new(token).unwrap());
         let settings = Settings { listen: ([127, 0, 0, 1], 0).into(), token };
         let server = Server::bind(gate.clone(), settings).await.unwrap();
@@ -41,7 +48,7 @@ impl Started {
         let served = tokio::spawn(server.serve(async {
             let _ = stopped.await;
         }));
-        Self { address, gate, clock, stop: Some(stop), served }
+        Self { address, gate, clock, stop: Some(stop), served, _folder: folder }
     }
 
     /// Defines a limit of so many per second, all at once.

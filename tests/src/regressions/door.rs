@@ -31,7 +31,7 @@ async fn every_wrong_ask_says_what_to_do_about_it() {
         (global("api").weight(0).into(), "give at least 1, or leave the toll out"),
         (global("api").weight(11).into(), "split the call, or raise the limit's burst"),
         (global("api").weight(u64::MAX).into(), "split the call, or raise the limit's burst"),
-        (toll("api", "").into(), "needs a name of 1 to 512 bytes"),
+        (toll("api", "").into(), "needs 1 to 512 bytes"),
         (toll("api", &long).into(), "shorten it, or use a hash of it"),
         (Ask::from_iter([]), "needs at least one toll"),
         (Ask::from_iter([global("api"); 9]), "takes up to 8 tolls, and this one has 9"),

@@ -16,9 +16,9 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::task::Poll;
 use tokio::sync::oneshot;
-use tollgate_core::contract::{CallsQuery, Lanes, StoreError};
+use tollgate_core::contract::{CallsQuery, Lanes, MeterName, StoreError};
 use tollgate_core::lanes::{Act, CallId, Lease, NewCall, QueueSpec, Settle, Settlement, Started};
-use tollgate_core::{LaneName, QueueName, Span, Standing, Timestamp};
+use tollgate_core::{LaneName, QueueName, Span, Standing, Timestamp, Toll};
 
 use super::consume::Asked;
 use super::holds::HOLD;
@@ -92,7 +92,7 @@ impl<S: Lanes + 'static> Engine<S> {
         }
         let place = self.line_up(&asked).await?;
         match place.called(until).await {
-            Some(started) => Ok(self.started(started, asked)),
+            Some(started) => Ok(self.started(started, asked).await),
             // Given up: what it would be told now is the answer.
             None => self.pay_asked(asked).await,
         }
@@ -127,13 +127,13 @@ impl<S: Lanes + 'static> Engine<S> {
         Ok(place)
     }
 
-    fn started(&self, started: Started, asked: Asked) -> Pass {
+    async fn started(&self, started: Started, asked: Asked) -> Pass {
         let Asked { ask, estimates, has_slots } = asked;
         let limits = || ask.tolls.iter().map(|toll| toll.limit.clone());
         let open = if estimates.is_empty() { limits().collect() } else { estimates };
-        // How its meters stand is told by `peek`: the decision was made elsewhere.
-        let pass = Pass::new(Span::ZERO, (0, Standing::NOTHING));
-        pass.held(Box::new(KeptPass::of_lease(self.clone(), started.lease, has_slots, open)))
+        let held = KeptPass::of_lease(self.clone(), started.lease, has_slots, open);
+        let pass = Pass::new(Span::ZERO, self.parts.tightest(&ask.tolls).await);
+        pass.held(Box::new(held))
     }
 
     /// Sees to it that someone claims for all who wait.
@@ -187,6 +187,21 @@ impl<S: Lanes + 'static> Parts<S> {
                 }
             }
         }
+    }
+
+    /// Which of a call's meters has the least left, and how it stands.
+    async fn tightest(&self, tolls: &[Toll]) -> (usize, Standing) {
+        let mut meters: Vec<MeterName> = Vec::new();
+        for toll in tolls {
+            let meter = (toll.limit.clone(), toll.partition.clone());
+            if !meters.contains(&meter) {
+                meters.push(meter);
+            }
+        }
+        let states = self.store.inspect(meters).await.unwrap_or_default().into_iter().enumerate();
+        let known = states.filter_map(|(at, state)| Some((at, state?.standing)));
+        let tightest = known.min_by_key(|(_, standing)| standing.remaining);
+        tightest.unwrap_or((0, Standing::NOTHING))
     }
 
     /// Enqueues a call for who waits to hear its name, and takes it back if nobody does.

@@ -4,11 +4,15 @@ use super::Exit;
 use std::fmt::Display;
 use std::io::{self, Write, stderr, stdout};
 use std::net::SocketAddr;
+use std::path::Path;
 
 /// Says where the server listens, and what it promises.
-pub(super) fn listening(address: SocketAddr) {
+pub(super) fn listening(address: SocketAddr, data: Option<&Path>) {
     line(&format!("tollgate listens on http://{address}"));
-    line("limits are kept in memory: they start anew when the server does");
+    match data {
+        Some(data) => line(&format!("what it is told is kept in {}", data.display())),
+        None => line("limits are kept in memory: they start anew when the server does"),
+    }
 }
 
 /// Says what came of a command: a value for programs, lines for people.

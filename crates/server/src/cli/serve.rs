@@ -11,18 +11,24 @@ pub(super) fn serve(arguments: &ServeArguments, environment: &Environment) -> an
     let settings = Settings { listen: arguments.listen, token: token(environment)? };
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     runtime.block_on(async {
-        let server = Server::bind(Tollgate::memory(), settings).await?;
+        let gate = if arguments.memory {
+            Tollgate::memory()
+        } else {
+            let data = arguments.data.display();
+            Tollgate::open(&arguments.data).await.with_context(|| format!("cannot use {data}"))?
+        };
+        let server = Server::bind(gate, settings).await?;
         log::start(arguments.log, environment.log.as_deref())?;
         descriptors::raise_limit();
-        serve_until_told(server).await?;
+        serve_until_told(server, arguments).await?;
         Ok(Exit::Done)
     })
 }
 
 /// The first signal lets answers under way finish; the second does not.
-async fn serve_until_told(server: Server) -> anyhow::Result<()> {
+async fn serve_until_told(server: Server, arguments: &ServeArguments) -> anyhow::Result<()> {
     let (mut first, mut second) = (Signals::new()?, Signals::new()?);
-    output::listening(server.address());
+    output::listening(server.address(), (!arguments.memory).then_some(&*arguments.data));
     let twice = async {
         second.next().await;
         second.next().await;

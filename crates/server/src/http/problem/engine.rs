@@ -4,6 +4,7 @@ use super::kinds::{self, Kind};
 use super::{HeaderValue, Problem};
 use crate::http::wire::problem::RefusalWire;
 use axum::http::header::RETRY_AFTER;
+use tollgate::lanes::{MeterError, StoreError as KeptError};
 use tollgate::{AskError, Error, LimitError, NameError, Refusal, StoreError};
 
 impl From<Error> for Problem {
@@ -12,6 +13,7 @@ impl From<Error> for Problem {
             Error::Refused(refusal) => refused(&refusal),
             Error::Invalid(error) => Self::new(of_ask(&error), error.to_string()),
             Error::Store(error) => Self::new(of_store(&error), error.to_string()),
+            Error::Meter(error) => Self::new(of_meter(&error), error.to_string()),
             other => Self::new(kinds::STORE_FAILED, other.to_string()),
         }
     }
@@ -64,12 +66,20 @@ fn of_limit(error: &LimitError) -> Kind {
     }
 }
 
+fn of_meter(error: &MeterError) -> Kind {
+    match error {
+        MeterError::TooManyOverrides { .. } => kinds::TOO_MANY_OVERRIDES,
+        _ => kinds::INVALID_ASK,
+    }
+}
+
 fn of_store(error: &StoreError) -> Kind {
     match error {
         StoreError::LimitsFull { .. } => kinds::LIMITS_FULL,
         StoreError::MetersFull { .. } => kinds::METERS_FULL,
         StoreError::WaitingFull { .. } => kinds::WAITING_FULL,
         StoreError::ReceiptsFull { .. } => kinds::RECEIPTS_FULL,
+        StoreError::Kept(KeptError::Full { .. }) => kinds::STORE_FULL,
         _ => kinds::STORE_FAILED,
     }
 }

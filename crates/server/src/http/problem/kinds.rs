@@ -61,6 +61,7 @@ kinds! {
     LIMIT_MISPLACED = UNPROCESSABLE_ENTITY, "limit_misplaced", "The rule has no such setting";
     ACTUAL_TOO_LARGE = UNPROCESSABLE_ENTITY, "actual_too_large", "The true cost is too large";
     NOT_PAID = UNPROCESSABLE_ENTITY, "not_paid", "The receipt has no such toll";
+    TOO_MANY_OVERRIDES = UNPROCESSABLE_ENTITY, "too_many_overrides", "Too many partitions have rules of their own";
     NOTHING_HELD = UNPROCESSABLE_ENTITY, "nothing_held", "The receipt holds no slots";
     INVALID_ASK = UNPROCESSABLE_ENTITY, "invalid_ask", "This can never pass as it is";
     RECEIPT_UNKNOWN = NOT_FOUND, "receipt_unknown", "There is no such receipt";
@@ -69,6 +70,7 @@ kinds! {
     METERS_FULL = SERVICE_UNAVAILABLE, "meters_full", "There is no room for another meter";
     WAITING_FULL = SERVICE_UNAVAILABLE, "waiting_full", "Too many calls are waiting";
     RECEIPTS_FULL = SERVICE_UNAVAILABLE, "receipts_full", "There is no room for another settled receipt";
+    STORE_FULL = SERVICE_UNAVAILABLE, "store_full", "There is no room in the store";
     STORE_FAILED = SERVICE_UNAVAILABLE, "store_failed", "The store could not decide";
     SHUTTING_DOWN = SERVICE_UNAVAILABLE, "shutting_down", "The server is shutting down";
 }
