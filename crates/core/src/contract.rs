@@ -217,7 +217,8 @@ pub trait Lanes: Meters {
         calls: Vec<CallId>,
     ) -> impl Future<Output = Answer<Vec<Option<Explanation>>>> + Send;
 
-    /// How calls ended, as long as that is remembered; `None` for those that did not.
+    /// How calls ended, as long as that is remembered; `None` for those that did not. That a call is
+    /// dead is remembered as long as it is.
     fn ends(&self, calls: Vec<CallId>) -> impl Future<Output = Answer<Vec<Option<End>>>> + Send;
 
     /// The records of keys.

@@ -99,6 +99,34 @@ impl World {
                 let now = self.now;
                 written(both!(self, machine => machine.advance(now)))
             }
+            Step::Pause(_)
+            | Step::Resume(_)
+            | Step::Limit(..)
+            | Step::Queue(..)
+            | Step::Reopen(..)
+            | Step::Override(..)
+            | Step::Close(..)
+            | Step::Reset(..)
+            | Step::Weigh(..) => self.operate(step),
+            Step::Consume { call, delay, life } => self.consume(call, *delay, *life),
+            Step::SettleReceipt(receipt, cost) => self.settle_receipt(receipt, *cost),
+            Step::RenewReceipt(receipt, life) => self.renew_receipt(receipt, *life),
+            Step::Ask(queue, seconds) => self.ask(*queue, *seconds),
+            Step::Write { key, is_right, removes } => self.write(*key, *is_right, *removes),
+            Step::Count { key, from, then } => {
+                let then = self.call(then);
+                let count_down = vec![Count { key: self::key(*key), from: *from, then }];
+                self.act(&Act { count_down, ..Act::default() })
+            }
+        };
+        self.effects.extend(self.scheduler.take_effects());
+        answers
+    }
+
+    /// What an operator does.
+    fn operate(&mut self, step: &Step) -> [String; 2] {
+        let now = self.now;
+        match step {
             Step::Pause(held) => written(both!(self, machine => machine.pause(&scope(held), now))),
             Step::Resume(held) => {
                 written(both!(self, machine => machine.resume(&scope(held), now)))
@@ -131,20 +159,9 @@ impl World {
                 let meter = (limit_name(*limit), partition(*part));
                 written(both!(self, machine => machine.reset(&meter, now)))
             }
-            Step::Consume { call, delay, life } => self.consume(call, *delay, *life),
-            Step::SettleReceipt(receipt, cost) => self.settle_receipt(receipt, *cost),
-            Step::RenewReceipt(receipt, life) => self.renew_receipt(receipt, *life),
             Step::Weigh(queue, lane, weight) => self.weigh(*queue, *lane, *weight),
-            Step::Ask(queue, seconds) => self.ask(*queue, *seconds),
-            Step::Write { key, is_right, removes } => self.write(*key, *is_right, *removes),
-            Step::Count { key, from, then } => {
-                let then = self.call(then);
-                let count_down = vec![Count { key: self::key(*key), from: *from, then }];
-                self.act(&Act { count_down, ..Act::default() })
-            }
-        };
-        self.effects.extend(self.scheduler.take_effects());
-        answers
+            _ => nothing(),
+        }
     }
 
     /// The answers, with what is told of every call and every meter.

@@ -222,6 +222,8 @@ pub(super) async fn told<S: Lanes>(store: &S, seen: &Seen) -> String {
     let calls = store.explain(seen.calls.clone()).await.unwrap().into_iter();
     let calls = calls.map(|told| told.map(|told| (told.attempts, told.position, told.not_before)));
     let calls: Vec<_> = calls.collect();
+    let views = store.look(seen.calls.clone()).await.unwrap();
+    let bodies = store.bodies(seen.calls.clone()).await.unwrap();
     let dead = store.ends(seen.calls.clone()).await.unwrap();
     // Other ends are forgotten when a store is opened again.
     let dead: Vec<_> = dead.into_iter().map(|end| end == Some(End::Dead)).collect();
@@ -230,7 +232,7 @@ pub(super) async fn told<S: Lanes>(store: &S, seen: &Seen) -> String {
         .flat_map(|limit| [false, true].map(|is_given| (limit_name(limit), partition(is_given))));
     let meters = store.inspect(meters.collect()).await.unwrap().into_iter();
     let meters = meters.map(|told| told.map(|told| (told.standing, told.in_flight, told.closed)));
-    format!("{calls:?} {dead:?} {records:?} {:?}", meters.collect::<Vec<_>>())
+    format!("{calls:?} {views:?} {bodies:?} {dead:?} {records:?} {:?}", meters.collect::<Vec<_>>())
 }
 
 async fn act<S: Lanes>(store: &S, act: Act, seen: &mut Seen) -> String {
