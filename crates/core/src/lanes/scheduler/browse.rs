@@ -81,8 +81,9 @@ impl Scheduler {
             (Some(Some(lane)), state) => Box::new(self.calls_of(lane, state)),
             (None, _) => Box::new(self.calls.iter().map(|(slot, _)| slot)),
         };
-        let named = slots.filter(is_sought).map(|slot| (self.calls[slot].id, slot));
-        self.views(least(named, query.most).into_iter().map(|(_, slot)| Some(slot)), now)
+        let named = slots.map(|slot| (self.calls[slot].id, slot));
+        let page = least_of(named, |(_, slot)| is_sought(slot), query.most);
+        self.views(page.into_iter().map(|(_, slot)| Some(slot)), now)
             .into_iter()
             .flatten()
             .collect()
@@ -277,10 +278,20 @@ impl<T> Ord for Unordered<'_, T> {
 
 /// The least of them in order, up to a page: memory for a page, not for a million names.
 fn least<T: Ord>(all: impl Iterator<Item = T>, most: usize) -> Vec<T> {
+    least_of(all, |_| true, most)
+}
+
+/// As [`least`], of those that are sought: whoever comes too late for the page is not asked.
+fn least_of<T: Ord>(
+    all: impl Iterator<Item = T>,
+    is_sought: impl Fn(&T) -> bool,
+    most: usize,
+) -> Vec<T> {
     let most = most.min(PAGE_MAX);
     let mut least = BinaryHeap::with_capacity(most + 1);
     for item in all {
-        if least.len() < most || least.peek().is_some_and(|last| item < *last) {
+        let has_room = least.len() < most || least.peek().is_some_and(|last| item < *last);
+        if has_room && is_sought(&item) {
             least.push(item);
             if least.len() > most {
                 least.pop();
@@ -301,10 +312,11 @@ mod tests {
             all in prop::collection::vec(0..100_u8, 0..200),
             most in 0..40_usize,
         ) {
-            let mut sorted = all.clone();
+            let is_sought = |item: &u8| !item.is_multiple_of(3);
+            let mut sorted: Vec<_> = all.iter().copied().filter(is_sought).collect();
             sorted.sort_unstable();
             sorted.truncate(most);
-            prop_assert_eq!(least(all.into_iter(), most), sorted);
+            prop_assert_eq!(least_of(all.into_iter(), is_sought, most), sorted);
         }
     }
 
