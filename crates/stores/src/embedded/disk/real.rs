@@ -15,6 +15,9 @@ const LOCK_NAME: &str = "lock";
 #[derive(Debug)]
 pub struct RealDisk {
     folder: PathBuf,
+    /// The folder itself, for syncs: opened for each it could not be when the process has no file
+    /// descriptor left, and a sync that fails ends the store.
+    handle: File,
     /// Open as long as the folder is ours: closing it, or dying, lets the lock go.
     _lock: File,
 }
@@ -23,9 +26,9 @@ impl RealDisk {
     /// Makes the folder if it is missing, and locks it.
     pub fn open(folder: impl Into<PathBuf>) -> Result<Self, FolderError> {
         let folder = folder.into();
-        match create_folder(&folder).and_then(|()| lock(&folder)) {
-            Ok(Locked::Ours(lock)) => Ok(Self { folder, _lock: lock }),
-            Ok(Locked::Theirs { process }) => Err(FolderError::InUse { folder, process }),
+        match create_folder(&folder).and_then(|()| Ok((lock(&folder)?, File::open(&folder)?))) {
+            Ok((Locked::Ours(lock), handle)) => Ok(Self { folder, handle, _lock: lock }),
+            Ok((Locked::Theirs { process }, _)) => Err(FolderError::InUse { folder, process }),
             Err(source) => Err(FolderError::Failed { folder, source }),
         }
     }
@@ -76,7 +79,7 @@ impl Disk for RealDisk {
     }
 
     fn sync(&self) -> io::Result<()> {
-        sync_folder(&self.folder)
+        self.handle.sync_all()
     }
 }
 
@@ -174,6 +177,15 @@ mod tests {
         std::fs::write(folder.path().join("file"), "").unwrap();
         let error = RealDisk::open(folder.path().join("file/d")).unwrap_err();
         assert!(matches!(error, FolderError::Failed { .. }), "{error}");
+    }
+
+    #[test]
+    fn a_sync_opens_nothing() {
+        let parent = tempfile::tempdir().unwrap();
+        let disk = RealDisk::open(parent.path().join("a")).unwrap();
+        // What is not found by its name can only be reached by what is open.
+        std::fs::rename(parent.path().join("a"), parent.path().join("b")).unwrap();
+        disk.sync().unwrap();
     }
 
     #[test]
