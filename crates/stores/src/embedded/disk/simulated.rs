@@ -34,6 +34,10 @@ pub enum Fault {
     DiskFull(u64),
     /// From now on no append and no new file finds space, until the crash is over.
     DiskStaysFull,
+    /// The next file whose name begins so is not created, because the disk is full.
+    NoSpaceFor(&'static str),
+    /// Who creates the next file whose name begins so panics.
+    PanicsAt(&'static str),
     /// The power goes during an operation that changes something; every one after it fails, until
     /// the crash is over.
     PowerCut(u64),
@@ -64,6 +68,8 @@ impl Host {
             Fault::SyncFails(operations) => faults.sync_fails = Some(operations),
             Fault::DiskFull(operations) => faults.disk_full = Some(operations),
             Fault::DiskStaysFull => faults.stays_full = true,
+            Fault::NoSpaceFor(prefix) => faults.no_space_for = Some(prefix),
+            Fault::PanicsAt(prefix) => faults.panics_at = Some(prefix),
             Fault::PowerCut(operations) => faults.power_cut = Some(operations),
         }
     }
@@ -120,12 +126,14 @@ struct State {
     is_locked: bool,
 }
 
-/// In how many operations each fault comes.
+/// In how many operations each fault comes, or with which name.
 #[derive(Debug, Default)]
 struct Faults {
     sync_fails: Option<u64>,
     disk_full: Option<u64>,
     stays_full: bool,
+    no_space_for: Option<&'static str>,
+    panics_at: Option<&'static str>,
     power_cut: Option<u64>,
 }
 
@@ -157,9 +165,11 @@ impl State {
         if self.folder.find(name).is_ok() {
             return Err(io::ErrorKind::AlreadyExists.into());
         }
-        if self.faults.stays_full || is_due(&mut self.faults.disk_full) {
+        let is_full = is_named(&mut self.faults.no_space_for, name) || self.faults.stays_full;
+        if is_full || is_due(&mut self.faults.disk_full) {
             return Err(io::ErrorKind::StorageFull.into());
         }
+        assert!(!is_named(&mut self.faults.panics_at, name), "a panic was planned for {name}");
         let id = self.contents.len();
         self.contents.push(Content::default());
         self.folder.change(Change::Enter { name: name.to_owned(), id });
@@ -201,6 +211,11 @@ fn is_due(operations: &mut Option<u64>) -> bool {
     let is_due = *operations == Some(0);
     *operations = operations.and_then(|left| left.checked_sub(1));
     is_due
+}
+
+/// Whether a name begins as a fault says; then it is done with.
+fn is_named(prefix: &mut Option<&'static str>, name: &str) -> bool {
+    prefix.take_if(|prefix| name.starts_with(*prefix)).is_some()
 }
 
 #[derive(Debug)]

@@ -54,6 +54,16 @@ pub enum LogError {
         /// What is wrong there.
         found: String,
     },
+    /// A sync failed: nobody knows what lasts, and a second one that succeeds would prove nothing.
+    #[error(
+        "the journal failed syncing {what}: {source}; nobody knows what lasts: look after the disk and start again"
+    )]
+    Unsynced {
+        /// What was to last.
+        what: String,
+        /// What the system said.
+        source: Arc<io::Error>,
+    },
     /// The disk failed. No more is written; a new start reads again what is there.
     #[error("the journal failed {doing}: {source}; look after the disk and start again")]
     Failed {
@@ -69,8 +79,12 @@ impl LogError {
         Self::Failed { doing: doing.to_string(), source: Arc::new(source) }
     }
 
+    pub(in crate::embedded) fn unsynced(what: impl Display, source: io::Error) -> Self {
+        Self::Unsynced { what: what.to_string(), source: Arc::new(source) }
+    }
+
     /// For an act that can fail for want of space and leaves behind nothing that cannot be undone.
-    pub(super) fn full_or_failed(doing: impl Display, source: io::Error) -> Self {
+    pub(in crate::embedded) fn full_or_failed(doing: impl Display, source: io::Error) -> Self {
         use io::ErrorKind::{QuotaExceeded, StorageFull};
         match source.kind() {
             StorageFull | QuotaExceeded => Self::Full { source: Arc::new(source) },

@@ -159,7 +159,7 @@ fn write_draft(
     let stopped = |error| LogError::full_or_failed(format_args!("creating {name}"), error);
     let file = disk.create(draft).map_err(stopped)?;
     file.append(&header.encode()).map_err(stopped)?;
-    file.sync().map_err(|error| LogError::failed(format_args!("syncing {draft}"), error))?;
+    file.sync().map_err(|error| LogError::unsynced(draft, error))?;
     disk.rename(draft, name).map_err(stopped)?;
     Ok(file)
 }
@@ -192,7 +192,7 @@ fn names(disk: &dyn Disk) -> Result<Vec<String>, LogError> {
 }
 
 fn sync_folder(disk: &dyn Disk) -> Result<(), LogError> {
-    disk.sync().map_err(|error| LogError::failed("syncing its folder", error))
+    disk.sync().map_err(|error| LogError::unsynced("its folder", error))
 }
 
 #[cfg(test)]

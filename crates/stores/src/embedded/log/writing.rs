@@ -93,8 +93,7 @@ impl Writing {
     }
 
     fn sync(&self) -> Result<(), LogError> {
-        let synced = self.file.sync();
-        synced.map_err(|error| LogError::failed(format_args!("syncing {}", self.name()), error))
+        self.file.sync().map_err(|error| LogError::unsynced(self.name(), error))
     }
 
     fn name(&self) -> String {

@@ -34,23 +34,31 @@ pub(super) fn newest(disk: &dyn Disk) -> io::Result<Option<SegmentNumber>> {
 }
 
 /// Removes all checkpoints but one: what is older, and what a crash left unfinished.
-pub(super) fn remove_others(disk: &dyn Disk, kept: Option<SegmentNumber>) -> io::Result<()> {
+pub(super) fn remove_others(
+    disk: &dyn Disk,
+    kept: Option<SegmentNumber>,
+) -> Result<(), LogError> {
     let kept = kept.map(|number| format!("{PREFIX}{}", number.as_u32()));
     let is_kept = |name: &String| {
         let rest = kept.as_ref().and_then(|kept| name.strip_prefix(kept.as_str()));
         rest.is_some_and(|rest| rest == WHOLE || rest.starts_with('-'))
     };
-    let names = disk.names()?.into_iter();
+    let failed = |error| LogError::failed("removing old checkpoints", error);
+    let names = disk.names().map_err(failed)?.into_iter();
     let others = names.filter(|name| name.starts_with(PREFIX) && !is_kept(name));
     let (whole, others): (Vec<_>, Vec<_>) = others.partition(|name| name.ends_with(WHOLE));
     if whole.is_empty() && others.is_empty() {
         return Ok(());
     }
     // One that is not whole any more is not taken for one, whatever is left of it.
-    whole.iter().try_for_each(|name| disk.remove(name))?;
-    disk.sync()?;
-    others.iter().try_for_each(|name| disk.remove(name))?;
-    disk.sync()
+    whole.iter().try_for_each(|name| disk.remove(name)).map_err(failed)?;
+    sync_folder(disk)?;
+    others.iter().try_for_each(|name| disk.remove(name)).map_err(failed)?;
+    sync_folder(disk)
+}
+
+fn sync_folder(disk: &dyn Disk) -> Result<(), LogError> {
+    disk.sync().map_err(|error| LogError::unsynced("its folder", error))
 }
 
 /// Reads a checkpoint; says what was read.
@@ -81,14 +89,15 @@ fn of_checkpoint(number: SegmentNumber, mut error: OpenError) -> OpenError {
     error
 }
 
-/// Makes a checkpoint of all that happened before segment `until`, from the one at `base` and the
-/// segments since; says how many bytes it has.
+/// Makes a checkpoint of all that happened before segment `until`, from the newest that is there and
+/// the segments since; says how many bytes it has.
 pub(super) fn make(
     disk: &Arc<dyn Disk>,
-    base: Option<SegmentNumber>,
     until: SegmentNumber,
     wall: Timestamp,
 ) -> Result<u64, OpenError> {
+    let failed = |error| LogError::full_or_failed("making a checkpoint", error);
+    let base = newest(&**disk).map_err(failed)?;
     let mut replay = Replay::default();
     if let Some(base) = base {
         read(disk, base, &mut replay)?;
@@ -96,15 +105,16 @@ pub(super) fn make(
     let from = base.unwrap_or(SegmentNumber::FIRST);
     log::read(&**disk, from..until, |position, record| replay.journal(position, record))?;
     let whole = format!("{PREFIX}{}{WHOLE}", until.as_u32());
-    let failed = |error| LogError::failed("finishing a checkpoint", error);
     let written = write(disk, until, &replay, wall).and_then(|bytes| {
-        disk.create(&whole).and_then(|_| disk.sync()).map_err(failed)?;
-        Ok(bytes)
+        disk.create(&whole).map_err(failed)?;
+        sync_folder(&**disk).map(|()| bytes)
     });
     // What is old or was begun in vain goes now, or with the next checkpoint.
     let kept = if written.is_ok() { Some(until) } else { base };
-    if let Err(error) = remove_others(&**disk, kept) {
-        tracing::warn!(%error, "old checkpoints were not removed");
+    match remove_others(&**disk, kept) {
+        Err(unsynced @ LogError::Unsynced { .. }) => return Err(unsynced.into()),
+        Err(error) => tracing::warn!(%error, "old checkpoints were not removed"),
+        Ok(()) => {}
     }
     Ok(written?)
 }

@@ -99,7 +99,7 @@ impl Embedded {
                 replay.journal(position, record)
             })?;
         let Replay { mut scheduler, bodies } = replay;
-        checkpoint::remove_others(&*disk, checkpoint).map_err(failed)?;
+        checkpoint::remove_others(&*disk, checkpoint)?;
         // What ended before is nobody's news.
         let _ = scheduler.take_freed();
         let ahead = scheduler.latest().since(now().at);

@@ -7,6 +7,7 @@ mod full;
 mod history;
 mod order;
 mod time;
+mod trouble;
 mod upkeep;
 
 use super::{Embedded, StoreSettings, TimeSource};

@@ -6,7 +6,8 @@ use super::open::OpenError;
 use super::segments::Segments;
 use super::{checkpoint, records};
 use crate::embedded::disk::Disk;
-use crate::embedded::log::{self, Position, SegmentNumber};
+use crate::embedded::log::{self, LogError, Position, SegmentNumber};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use tollgate_core::Timestamp;
@@ -34,6 +35,24 @@ pub(super) enum UpkeepNews {
     Moved,
     /// A job was given up: it is tried again after some time.
     Failed(String),
+    /// A job panicked. It is tried again as well, for nothing hangs on how far it came: a checkpoint
+    /// counts once its last file is there, a body has moved once the writer has written it, and the
+    /// next job finds all else on the disk. To fail the store would help nobody: if the cause is in
+    /// the journal, a new start would meet it too, with nothing in memory to go on with.
+    Panicked,
+    /// The journal writes no more, or a sync failed: the store ends.
+    Lost(LogError),
+}
+
+impl UpkeepNews {
+    /// What comes of a job that did not succeed: a full disk and what else leaves nothing behind is
+    /// tried again, but what a failed sync left behind is known only to the disk.
+    fn failed(error: OpenError) -> Self {
+        match error {
+            OpenError::Journal(unsynced @ LogError::Unsynced { .. }) => Self::Lost(unsynced),
+            error => Self::Failed(error.to_string()),
+        }
+    }
 }
 
 /// What is known of the journal's upkeep.
@@ -66,9 +85,9 @@ impl Upkeep {
 
     /// Makes a checkpoint of all before a segment.
     pub(super) fn make(&mut self, until: SegmentNumber, wall: Timestamp) {
-        let (disk, base) = (self.disk.clone(), self.checkpoint);
+        let disk = self.disk.clone();
         self.start(move |_| {
-            let bytes = checkpoint::make(&disk, base, until, wall)?;
+            let bytes = checkpoint::make(&disk, until, wall)?;
             Ok(UpkeepNews::Made(until, bytes))
         });
     }
@@ -106,6 +125,11 @@ impl Upkeep {
         droppable
     }
 
+    /// A job is over without having been done: another one may begin after as many bytes again.
+    pub(super) fn give_up(&mut self) {
+        (self.is_busy, self.since, self.moving) = (false, 0, None);
+    }
+
     fn start(
         &mut self,
         job: impl FnOnce(&Inbox) -> Result<UpkeepNews, OpenError> + Send + 'static,
@@ -116,9 +140,11 @@ impl Upkeep {
         }
         let inbox = self.inbox.clone();
         let run = move || {
-            let outcome = job(&inbox);
-            let failed = |error: OpenError| UpkeepNews::Failed(error.to_string());
-            inbox.news(News::Upkeep(outcome.unwrap_or_else(failed)));
+            let outcome = catch_unwind(AssertUnwindSafe(|| job(&inbox)));
+            inbox.news(News::Upkeep(match outcome {
+                Ok(outcome) => outcome.unwrap_or_else(UpkeepNews::failed),
+                Err(_) => UpkeepNews::Panicked,
+            }));
         };
         match thread::Builder::new().name("tollgate-upkeep".to_owned()).spawn(run) {
             Ok(thread) => self.thread = Some(thread),

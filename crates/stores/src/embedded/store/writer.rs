@@ -306,12 +306,16 @@ impl Writer {
         self.committer.rotate(Box::new(move |outcome| {
             inbox.news(News::Upkeep(match outcome {
                 Ok(segment) => UpkeepNews::Rotated(segment),
-                Err(error) => UpkeepNews::Failed(error.to_string()),
+                Err(error @ LogError::Full { .. }) => UpkeepNews::Failed(error.to_string()),
+                Err(error) => UpkeepNews::Lost(error),
             }));
         }));
     }
 
     fn heed_upkeep(&mut self, news: UpkeepNews) {
+        if self.failed.is_some() {
+            return self.upkeep.give_up();
+        }
         match news {
             UpkeepNews::Rotated(segment) if self.upkeep.checkpoint == Some(segment) => {
                 (self.upkeep.is_busy, self.upkeep.since) = (false, 0);
@@ -342,9 +346,16 @@ impl Writer {
                 }
             }
             UpkeepNews::Failed(reason) => {
-                self.upkeep.is_busy = false;
-                self.upkeep.since = 0;
+                self.upkeep.give_up();
                 tracing::warn!(reason, "the journal's upkeep failed and is tried again later");
+            }
+            UpkeepNews::Panicked => {
+                self.upkeep.give_up();
+                tracing::error!("the journal's upkeep panicked and is tried again later");
+            }
+            UpkeepNews::Lost(error) => {
+                self.upkeep.give_up();
+                self.fail(&error, Cargo::default());
             }
         }
     }
@@ -363,9 +374,10 @@ impl Writer {
 
     fn drop_segments(&mut self) {
         if let Some(before) = self.upkeep.droppable() {
-            let done = |outcome: Result<(), LogError>| {
+            let inbox = self.inbox.clone();
+            let done = move |outcome: Result<(), LogError>| {
                 if let Err(error) = outcome {
-                    tracing::warn!(%error, "old segments of the journal were not removed");
+                    inbox.news(News::Upkeep(UpkeepNews::Lost(error)));
                 }
             };
             self.committer.drop_before(before, Box::new(done));
@@ -386,6 +398,9 @@ impl Writer {
 
     /// The log failed for good: nobody is answered as if it had not.
     fn fail(&mut self, error: &LogError, cargo: Cargo) {
+        if self.failed.is_none() {
+            tracing::error!(%error, "the store failed and does nothing more until it is started anew");
+        }
         let error = self.failed.get_or_insert(StoreError::Failed { reason: error.to_string() });
         let held = std::mem::take(&mut self.held).into_iter().map(|(_, cargo)| cargo);
         let all = [cargo, std::mem::take(&mut self.cargo)].into_iter().chain(held);

@@ -84,7 +84,7 @@ fn a_sync_that_fails_ends_the_log_for_good() {
         let large = vec![0; 2_000];
         let record: &[u8] = if is_rotating { &large } else { b"two" };
         let error = commit(&mut log, &[record]).unwrap_err();
-        assert!(matches!(error, LogError::Failed { .. }), "{error}");
+        assert!(matches!(error, LogError::Unsynced { .. }), "{error}");
         let later = [
             commit(&mut log, &[b"three"]).unwrap_err(),
             log.rotate().unwrap_err(),

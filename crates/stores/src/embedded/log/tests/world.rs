@@ -102,7 +102,7 @@ impl World {
                 self.answered.extend(positions.zip(records));
             }
             Err(error) => {
-                if matches!(error, LogError::Failed { .. }) {
+                if matches!(error, LogError::Failed { .. } | LogError::Unsynced { .. }) {
                     self.in_flight = records;
                 }
                 self.go_on(Err(error));
@@ -134,7 +134,7 @@ impl World {
     fn go_on(&mut self, outcome: Result<(), LogError>) {
         match outcome {
             Ok(()) | Err(LogError::Full { .. }) => {}
-            Err(LogError::Failed { .. }) => {
+            Err(LogError::Failed { .. } | LogError::Unsynced { .. }) => {
                 self.log().commit(&mut Batch::new()).unwrap_err();
                 if self.count.is_multiple_of(2) { self.restart() } else { self.crash(None) }
             }
@@ -155,7 +155,8 @@ impl World {
         self.host.crash();
         again.into_iter().for_each(|operations| self.host.plan(Fault::PowerCut(operations)));
         if let Err(error) = self.start() {
-            assert!(matches!(error, LogError::Failed { .. }), "{error}");
+            let is_failure = matches!(error, LogError::Failed { .. } | LogError::Unsynced { .. });
+            assert!(is_failure, "{error}");
             self.host.crash();
             self.start().unwrap();
         }
@@ -165,10 +166,11 @@ impl World {
     fn start(&mut self) -> Result<(), LogError> {
         let (log, _, found) =
             open_on(self.host.open().unwrap(), self.from).inspect_err(|error| {
-                assert!(
-                    matches!(error, LogError::Failed { .. } | LogError::Full { .. }),
-                    "{error}"
+                let is_failure = matches!(
+                    error,
+                    LogError::Failed { .. } | LogError::Unsynced { .. } | LogError::Full { .. }
                 );
+                assert!(is_failure, "{error}");
             })?;
         self.answered.retain(|(position, _)| position.segment() >= self.from);
         let (old, new) = found.split_at(self.answered.len().min(found.len()));
