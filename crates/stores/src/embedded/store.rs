@@ -28,7 +28,7 @@ use std::task::{Poll, Waker};
 use std::thread::JoinHandle;
 use tokio::sync::{Semaphore, oneshot};
 use tollgate_core::contract::{Answer, StoreError, Woken};
-use tollgate_core::lanes::{Act, CallId, Lease, Settle, Settlement};
+use tollgate_core::lanes::CallId;
 use tollgate_core::{Now, QueueName, Timestamp};
 
 /// Where the time comes from: the machine's clocks, or a test's.
@@ -80,19 +80,6 @@ impl Embedded {
         let (reply, answer) = oneshot::channel();
         self.shared.inbox.command(Box::new(Task { kind, act, reply, permit }));
         answer.await.unwrap_or_else(|_| Err(closed()))
-    }
-
-    /// Hands back calls that nobody was told of, as if they had never started.
-    async fn release(&self, leases: Vec<Lease>) -> Answer<()> {
-        self.tell(Kind::Change, move |state, now| {
-            for lease in leases {
-                let settle =
-                    vec![Settle { lease, settlement: Settlement::Release, actual: vec![] }];
-                // Lost in between, it waits already.
-                let _ = state.scheduler.act(Act { settle, ..Act::default() }, now);
-            }
-        })
-        .await
     }
 
     /// The body of a call in flight; `None` if it ended meanwhile.

@@ -1,7 +1,7 @@
 //! The contracts, as commands to the writer.
 
 use super::Embedded;
-use super::inbox::Kind;
+use super::inbox::{HandedOut, Kind};
 use tollgate_core::contract::{
     Answer, Ask, AskError, CallView, CallsQuery, Cost, LaneState, Lanes, LimitView, MeterError,
     MeterName, MeterPage, MeterState, Meters, Paid, QueueState, Receipt, ReceiptError, Woken,
@@ -138,13 +138,15 @@ impl Lanes for Embedded {
     }
 
     async fn claim(&self, claim: Claim) -> Answer<Vec<Claimed>> {
+        let inbox = self.shared.inbox.clone();
         let claimed = self.tell(Kind::Change, move |state, now| {
             let starts = state.scheduler.claim(&claim, now);
             let at = |id| (id, state.body(id));
             let bodies = starts.iter().map(|started| at(started.lease.call)).collect::<Vec<_>>();
-            (starts, bodies)
+            let leases = starts.iter().map(|started| started.lease).collect();
+            (starts, bodies, HandedOut { inbox, leases })
         });
-        let (starts, bodies) = claimed.await?;
+        let (starts, bodies, mut handed_out) = claimed.await?;
         let (mut claimed, mut unread, mut failed) = (Vec::new(), Vec::new(), None);
         for (started, (id, at)) in starts.into_iter().zip(bodies) {
             match self.body(id, at).await {
@@ -157,9 +159,12 @@ impl Lanes for Embedded {
                 }
             }
         }
-        let Some(error) = failed else { return Ok(claimed) };
-        self.release(unread).await?;
-        if claimed.is_empty() { Err(error) } else { Ok(claimed) }
+        // Those that cannot be read go back as this ends; the others have an owner now.
+        handed_out.leases = unread;
+        match failed {
+            Some(error) if claimed.is_empty() => Err(error),
+            _ => Ok(claimed),
+        }
     }
 
     async fn ask(&self, queue: QueueName, until: Timestamp) -> Answer<()> {

@@ -5,12 +5,12 @@ use super::writer::State;
 use crate::embedded::committer::Refused;
 use crate::embedded::log::BatchPlace;
 use std::collections::VecDeque;
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
 use tollgate_core::Now;
 use tollgate_core::contract::{Answer, StoreError};
-use tollgate_core::lanes::CallId;
+use tollgate_core::lanes::{Act, CallId, Lease, Settle, Settlement};
 
 /// When a command is answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -66,6 +66,43 @@ where
     fn refuse(self: Box<Self>, error: StoreError) {
         let _ = self.reply.send(Err(error));
     }
+}
+
+/// Calls that were started for someone, until that one has them. Whatever becomes of the answer
+/// before (nobody waits for it, or it is dropped unread), they are handed back as if they had never
+/// started: nobody will settle them.
+pub(super) struct HandedOut {
+    pub(super) inbox: Arc<Inbox>,
+    pub(super) leases: Vec<Lease>,
+}
+
+impl Drop for HandedOut {
+    fn drop(&mut self) {
+        if !self.leases.is_empty() {
+            self.inbox.command(Box::new(HandBack(std::mem::take(&mut self.leases))));
+        }
+    }
+}
+
+/// A command that nobody waits for.
+struct HandBack(Vec<Lease>);
+
+impl Command for HandBack {
+    fn kind(&self) -> Kind {
+        Kind::Change
+    }
+
+    fn perform(self: Box<Self>, state: &mut State, now: Now) -> Reply {
+        for lease in self.0 {
+            let settle = vec![Settle { lease, settlement: Settlement::Release, actual: vec![] }];
+            // Lost in between, it waits already.
+            let _ = state.scheduler.act(Act { settle, ..Act::default() }, now);
+        }
+        Box::new(|_| ())
+    }
+
+    // Their leases run out.
+    fn refuse(self: Box<Self>, _: StoreError) {}
 }
 
 /// What went into one batch, besides its records.

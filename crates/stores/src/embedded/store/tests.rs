@@ -1,6 +1,7 @@
 //! The store against the contracts, against the naive reference, and against crashes.
 
 mod checking;
+mod claiming;
 mod conforming;
 mod crashing;
 mod full;
