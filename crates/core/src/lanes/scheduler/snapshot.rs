@@ -78,6 +78,46 @@ impl Scheduler {
         })
     }
 
+    /// Why a fact cannot be made true, if it cannot: what it builds on is missing, or it does not go
+    /// together. Applied all the same it would be left out, and what is left out of a meter would be
+    /// there to be spent again.
+    pub fn objection(&self, kept: &Kept) -> Option<&'static str> {
+        match kept {
+            Kept::Counters { .. } | Kept::Receipt { .. } => None,
+            Kept::Meter { name: (limit, _), words, closed: _ } => {
+                let limit = self.meters.limit(limit);
+                match limit.and_then(|limit| self.meters.book(limit).definition.as_ref()) {
+                    None => Some("a meter of a limit that is not defined"),
+                    Some(definition) => match Meter::from_words(definition, words, None) {
+                        None => Some("a meter whose numbers are not those of its limit's rules"),
+                        Some(_) => None,
+                    },
+                }
+            }
+            Kept::Lane { queue, .. } | Kept::Dedupe { queue, .. } => match self.lanes.find(queue) {
+                None => Some("something of a queue that is not defined"),
+                Some(_) => None,
+            },
+            Kept::Call { id, call, arrival, attempts, flight, .. } => {
+                let is_known = |toll: &Toll| self.meters.limit(&toll.limit).is_some();
+                if self.lanes.find(&call.queue).is_none() {
+                    Some("a call of a queue that is not defined")
+                } else if !call.tolls.iter().all(is_known) {
+                    Some("a call with a toll at a limit that is not defined")
+                } else if self.calls.find(*id).is_some() {
+                    Some("a call that is there already")
+                } else if attempts.is_some() && arrival.is_none() {
+                    Some("a call that was started and has not joined its lane")
+                } else {
+                    let is_whole = flight.as_ref().is_none_or(|flight| {
+                        attempts.is_some() && flight.payments.len() == call.tolls.len()
+                    });
+                    (!is_whole).then_some("a call in flight without what it paid")
+                }
+            }
+        }
+    }
+
     /// Makes something as it was.
     pub(super) fn restore(&mut self, kept: &Kept) {
         match kept {

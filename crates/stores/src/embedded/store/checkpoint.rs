@@ -34,10 +34,7 @@ pub(super) fn newest(disk: &dyn Disk) -> io::Result<Option<SegmentNumber>> {
 }
 
 /// Removes all checkpoints but one: what is older, and what a crash left unfinished.
-pub(super) fn remove_others(
-    disk: &dyn Disk,
-    kept: Option<SegmentNumber>,
-) -> Result<(), LogError> {
+pub(super) fn remove_others(disk: &dyn Disk, kept: Option<SegmentNumber>) -> Result<(), LogError> {
     let kept = kept.map(|number| format!("{PREFIX}{}", number.as_u32()));
     let is_kept = |name: &String| {
         let rest = kept.as_ref().and_then(|kept| name.strip_prefix(kept.as_str()));

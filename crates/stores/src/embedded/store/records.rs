@@ -106,8 +106,14 @@ pub(super) fn replay(
         _ => {}
     }
     let effect = codec::decode(record)?;
+    if let Effect::Kept(kept) = &effect
+        && let Some(found) = scheduler.objection(kept)
+    {
+        return Err(CodecError::Damaged { offset: 0, found });
+    }
     scheduler.replay(&effect);
-    if let Effect::Accepted { id, .. } = effect {
+    // In a checkpoint, which has no bodies, the next record says where the body is.
+    if let Effect::Accepted { id, .. } | Effect::Kept(Kept::Call { id, .. }) = effect {
         scheduler.locate(id, position.to_bits());
     }
     Ok(())

@@ -7,6 +7,7 @@ mod crashing;
 mod full;
 mod history;
 mod order;
+mod restoring;
 mod time;
 mod trouble;
 mod upkeep;
