@@ -1,5 +1,6 @@
 //! The command `tollgate`: what it takes, what it returns to the shell.
 
+mod backup;
 mod descriptors;
 mod log;
 mod output;
@@ -76,6 +77,18 @@ enum Command {
     /// Looks after a data folder.
     #[command(subcommand)]
     Store(StoreCommand),
+    /// Copies a data folder while a server uses it, and checks the copy.
+    ///
+    /// All that was answered before the command began is in the copy, which opens as after a crash
+    /// since then. The server is not asked and not held up. Ends with 0 if there is a sound copy, 1
+    /// if the target is taken or the folder is damaged, 2 if it could not be made; then nothing is
+    /// left at the target.
+    Backup(BackupArguments),
+    /// Makes a data folder of a backup, and checks it.
+    ///
+    /// The backup stays as it is. Ends with 0 if there is a sound folder, 1 if the folder is in use
+    /// or not empty or the backup is damaged, 2 if it could not be made; then nothing is left there.
+    Restore(RestoreArguments),
     /// Tries to make the store lose something on this disk.
     ///
     /// A child works at a store in a new folder and is killed (SIGKILL) at random, again and again;
@@ -103,6 +116,32 @@ struct CheckArguments {
     #[arg(value_name = "DIR")]
     folder: PathBuf,
     /// Says it in JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Debug, clap::Args)]
+struct BackupArguments {
+    /// The data folder.
+    #[arg(value_name = "DIR")]
+    folder: PathBuf,
+    /// Where the copy is to be: nothing is there yet, or an empty folder.
+    #[arg(value_name = "TARGET")]
+    target: PathBuf,
+    /// Says in JSON what came of it.
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Debug, clap::Args)]
+struct RestoreArguments {
+    /// What `backup` made.
+    #[arg(value_name = "BACKUP")]
+    backup: PathBuf,
+    /// The data folder: nothing is there yet, or an empty folder.
+    #[arg(value_name = "DIR")]
+    folder: PathBuf,
+    /// Says in JSON what came of it.
     #[arg(long)]
     json: bool,
 }
@@ -154,6 +193,8 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>, environment: Environme
     let ran = match command {
         Some(Command::Serve(serve)) => serve::serve(&serve, &environment),
         Some(Command::Store(StoreCommand::Check(check))) => store::check(&check),
+        Some(Command::Backup(arguments)) => backup::backup(&arguments),
+        Some(Command::Restore(arguments)) => backup::restore(&arguments),
         Some(Command::Torture(arguments)) => torture::torture(&arguments),
         Some(Command::TortureLoad) => torture::work(),
         None => serve::serve(&serve, &environment),

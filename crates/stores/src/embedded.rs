@@ -12,6 +12,6 @@ mod store;
 mod varint;
 
 pub use store::{
-    CheckError, Checked, CheckedCheckpoint, Contents, Embedded, OpenError, Opened, StoreSettings,
-    TimeSource, check, contents,
+    CheckError, Checked, CheckedCheckpoint, Contents, Copied, CopyError, Embedded, OpenError,
+    Opened, StoreSettings, TimeSource, backup, check, contents, restore,
 };

@@ -1,13 +1,14 @@
 //! The embedded store: calls, limits and meters in one folder, held by one process.
 //!
 //! [`Embedded`] keeps the contracts of [`lanes`](crate::lanes); [`check`] looks at a folder that
-//! nobody uses and changes nothing.
+//! nobody uses and changes nothing; [`backup`] copies one that may be in use, and [`restore`] makes a
+//! folder of the copy.
 
 pub use tollgate_stores::embedded::disk::{Disk, FolderError, RealDisk};
 pub use tollgate_stores::embedded::log::{
     LogError, Report, SegmentNumber, Settings as LogSettings, TornTail,
 };
 pub use tollgate_stores::embedded::{
-    CheckError, Checked, CheckedCheckpoint, Contents, Embedded, OpenError, Opened, StoreSettings,
-    TimeSource, check, contents,
+    CheckError, Checked, CheckedCheckpoint, Contents, Copied, CopyError, Embedded, OpenError,
+    Opened, StoreSettings, TimeSource, backup, check, contents, restore,
 };

@@ -21,7 +21,8 @@ pub(super) fn check(arguments: &CheckArguments) -> anyhow::Result<Exit> {
     Ok(exit)
 }
 
-fn described(folder: &Path, checked: &Checked) -> Vec<String> {
+/// What a sound folder holds, in lines.
+pub(super) fn described(folder: &Path, checked: &Checked) -> Vec<String> {
     let Checked { journal, checkpoint, waiting, in_flight, queues, limits, records, .. } = checked;
     let dead = checked.dead;
     let mut lines = vec![
@@ -52,7 +53,8 @@ fn described(folder: &Path, checked: &Checked) -> Vec<String> {
     lines
 }
 
-fn sound(checked: &Checked) -> Value {
+/// What a sound folder holds, in JSON.
+pub(super) fn sound(checked: &Checked) -> Value {
     let Checked { journal, checkpoint, waiting, in_flight, queues, limits, records, .. } = checked;
     let dead = checked.dead;
     let checkpoint = checkpoint.map(|it| {
@@ -78,7 +80,8 @@ fn sound(checked: &Checked) -> Value {
     })
 }
 
-fn damage(error: &CheckError) -> Value {
+/// What is wrong with a folder, in JSON.
+pub(super) fn damage(error: &CheckError) -> Value {
     match error {
         CheckError::Damaged { file, offset, found } => {
             json!({ "is_sound": false, "file": file, "offset": offset, "found": found })

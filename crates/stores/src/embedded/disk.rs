@@ -4,6 +4,8 @@
 //! the process dies. Used as trait objects, so that nothing above has a type parameter; a call
 //! through a table is nothing beside the system call behind it.
 
+pub(in crate::embedded) mod fresh;
+pub(in crate::embedded) mod onlooker;
 pub(in crate::embedded) mod part;
 mod real;
 #[cfg(any(test, feature = "simulation"))]
@@ -78,8 +80,14 @@ pub enum FolderError {
         folder: PathBuf,
     },
     /// It never was a store's.
-    #[error("the folder {} holds no store: it has no file called lock", folder.display())]
+    #[error("the folder {} holds no store", folder.display())]
     NoStore {
+        /// The folder.
+        folder: PathBuf,
+    },
+    /// There is something in it already.
+    #[error("{} is not empty: give a folder that is, or one that does not exist", folder.display())]
+    Taken {
         /// The folder.
         folder: PathBuf,
     },

@@ -1,6 +1,7 @@
 //! The store: the contracts of meters and lanes, kept in memory by one thread and in a folder by its
 //! log. An answer of success is sent after the sync.
 
+mod backup;
 mod bodies;
 mod check;
 mod checkpoint;
@@ -15,6 +16,7 @@ mod tests;
 mod upkeep;
 mod writer;
 
+pub use backup::{Copied, CopyError, backup, restore};
 pub use check::{CheckError, Checked, CheckedCheckpoint, Contents, check, contents};
 pub use open::{OpenError, Opened, StoreSettings};
 

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 /// The file whose lock is the folder's. It stays behind: removing it would let two processes each
 /// lock a file of that name.
-const LOCK_NAME: &str = "lock";
+pub(super) const LOCK_NAME: &str = "lock";
 
 /// A folder of the file system.
 #[derive(Debug)]
@@ -45,6 +45,18 @@ impl RealDisk {
         }
     }
 
+    /// Refuses a folder that a process has; takes no lock and makes nothing.
+    pub(super) fn check_unused(folder: &Path) -> Result<(), FolderError> {
+        let Ok(mut file) = File::open(folder.join(LOCK_NAME)) else { return Ok(()) };
+        if !matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)) {
+            return Ok(());
+        }
+        let mut id = String::new();
+        // Who it is would be good to know, and is not needed.
+        let _ = file.read_to_string(&mut id);
+        Err(FolderError::InUse { folder: folder.to_owned(), process: id.parse().ok() })
+    }
+
     fn path(&self, name: &str) -> PathBuf {
         self.folder.join(name)
     }
@@ -57,9 +69,7 @@ impl RealDisk {
 
 impl Disk for RealDisk {
     fn names(&self) -> io::Result<Vec<String>> {
-        let names = fs::read_dir(&self.folder)?.map(|entry| Ok(entry?.file_name().into_string()));
-        // A name that is not UTF-8 is none of ours.
-        names.filter_map(|name| name.map(Result::ok).transpose()).collect()
+        names(&self.folder)
     }
 
     fn create(&self, name: &str) -> io::Result<Arc<dyn DiskFile>> {
@@ -85,8 +95,8 @@ impl Disk for RealDisk {
 
 /// Opened for appending: the system finds the end, so that there is no second idea of where it is.
 #[derive(Debug)]
-struct RealFile {
-    file: File,
+pub(super) struct RealFile {
+    pub(super) file: File,
 }
 
 impl DiskFile for RealFile {
@@ -109,6 +119,13 @@ impl DiskFile for RealFile {
     fn sync(&self) -> io::Result<()> {
         self.file.sync_data()
     }
+}
+
+/// The names of all files in a folder.
+pub(super) fn names(folder: &Path) -> io::Result<Vec<String>> {
+    let names = fs::read_dir(folder)?.map(|entry| Ok(entry?.file_name().into_string()));
+    // A name that is not UTF-8 is none of ours.
+    names.filter_map(|name| name.map(Result::ok).transpose()).collect()
 }
 
 enum Locked {
@@ -150,7 +167,7 @@ fn create_folder(folder: &Path) -> io::Result<()> {
     sync_folder(if parent.as_os_str().is_empty() { Path::new(".") } else { parent })
 }
 
-fn sync_folder(folder: &Path) -> io::Result<()> {
+pub(super) fn sync_folder(folder: &Path) -> io::Result<()> {
     File::open(folder)?.sync_all()
 }
 

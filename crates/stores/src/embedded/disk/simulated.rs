@@ -58,7 +58,14 @@ impl Host {
             return Err(FolderError::InUse { folder: PathBuf::from("simulated"), process: None });
         }
         state.is_locked = true;
-        Ok(Arc::new(SimulatedDisk { state: self.state.clone(), boot: state.boot }))
+        let (disk, boot) = (self.state.clone(), state.boot);
+        Ok(Arc::new(SimulatedDisk { state: disk, boot, has_lock: true }))
+    }
+
+    /// The folder as another process sees it that does not have it.
+    pub fn look(&self) -> Arc<dyn Disk> {
+        let boot = lock(&self.state).boot;
+        Arc::new(SimulatedDisk { state: self.state.clone(), boot, has_lock: false })
     }
 
     /// Lets something go wrong.
@@ -222,6 +229,7 @@ fn is_named(prefix: &mut Option<&'static str>, name: &str) -> bool {
 struct SimulatedDisk {
     state: Arc<Mutex<State>>,
     boot: u64,
+    has_lock: bool,
 }
 
 impl SimulatedDisk {
@@ -233,7 +241,7 @@ impl SimulatedDisk {
 impl Drop for SimulatedDisk {
     fn drop(&mut self) {
         let mut state = lock(&self.state);
-        state.is_locked &= state.boot != self.boot;
+        state.is_locked &= state.boot != self.boot || !self.has_lock;
     }
 }
 

@@ -49,7 +49,8 @@ impl SegmentNumber {
         format!("journal-{:020}.log", self.0)
     }
 
-    fn of_file(name: &str) -> Option<Self> {
+    /// The segment that a file of that name is.
+    pub(in crate::embedded) fn of_file(name: &str) -> Option<Self> {
         let number = name.strip_prefix("journal-")?.strip_suffix(".log")?.parse().ok()?;
         // Any other way to write the number is none of ours.
         Some(Self(number)).filter(|segment| segment.file_name() == name)

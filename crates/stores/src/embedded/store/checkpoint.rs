@@ -25,12 +25,31 @@ const BATCH_BYTES: usize = 4 << 20;
 
 /// The newest whole checkpoint: what is before that segment is in it.
 pub(super) fn newest(disk: &dyn Disk) -> io::Result<Option<SegmentNumber>> {
-    let names = disk.names()?;
+    disk.names().map(|names| newest_of(&names))
+}
+
+/// The newest whole checkpoint among files of these names.
+pub(super) fn newest_of(names: &[String]) -> Option<SegmentNumber> {
     let whole = names.iter().filter_map(|name| {
         let number = name.strip_prefix(PREFIX)?.strip_suffix(WHOLE)?;
         number.parse().ok().map(SegmentNumber::new)
     });
-    Ok(whole.max())
+    whole.max()
+}
+
+/// The files of a checkpoint among these, but for the one that says that it is whole.
+pub(super) fn names_of(number: SegmentNumber, names: &[String]) -> Vec<String> {
+    let prefix = part_prefix(number);
+    let ours = names.iter().filter(|name| {
+        let segment = name.strip_prefix(&prefix);
+        segment.is_some_and(|name| SegmentNumber::of_file(name).is_some())
+    });
+    ours.cloned().collect()
+}
+
+/// The name of the file that says that a checkpoint is whole.
+pub(super) fn whole_name(number: SegmentNumber) -> String {
+    format!("{PREFIX}{}{WHOLE}", number.as_u32())
 }
 
 /// Removes all checkpoints but one: what is older, and what a crash left unfinished.
@@ -70,7 +89,7 @@ pub(super) fn read(
     // It was closed in good order, and has at least its counters.
     if report.records == 0 || report.torn.is_some() {
         let found = "the checkpoint is not all there".to_owned();
-        let file = format!("{PREFIX}{}{WHOLE}", number.as_u32());
+        let file = whole_name(number);
         return Err(LogError::Corrupt { file, offset: 0, found }.into());
     }
     Ok(report)
@@ -81,7 +100,7 @@ fn of_checkpoint(number: SegmentNumber, mut error: OpenError) -> OpenError {
     if let OpenError::Journal(LogError::Corrupt { file, .. } | LogError::Newer { file, .. })
     | OpenError::Record { file, .. } = &mut error
     {
-        *file = format!("{PREFIX}{}-{file}", number.as_u32());
+        *file = format!("{}{file}", part_prefix(number));
     }
     error
 }
@@ -101,7 +120,7 @@ pub(super) fn make(
     }
     let from = base.unwrap_or(SegmentNumber::FIRST);
     log::read(&**disk, from..until, |position, record| replay.journal(position, record))?;
-    let whole = format!("{PREFIX}{}{WHOLE}", until.as_u32());
+    let whole = whole_name(until);
     let written = write(disk, until, &replay, wall).and_then(|bytes| {
         disk.create(&whole).map_err(failed)?;
         sync_folder(&**disk).map(|()| bytes)
@@ -154,5 +173,10 @@ fn write(
 }
 
 fn part(disk: &Arc<dyn Disk>, number: SegmentNumber) -> Part {
-    Part::new(disk.clone(), format!("{PREFIX}{}-", number.as_u32()))
+    Part::new(disk.clone(), part_prefix(number))
+}
+
+/// What the names of a checkpoint's files begin with.
+fn part_prefix(number: SegmentNumber) -> String {
+    format!("{PREFIX}{}-", number.as_u32())
 }

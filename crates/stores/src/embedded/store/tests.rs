@@ -1,5 +1,6 @@
 //! The store against the contracts, against the naive reference, and against crashes.
 
+mod backing_up;
 mod checking;
 mod claiming;
 mod conforming;

@@ -15,7 +15,7 @@ impl Machine {
         wait(self.store().claim(claim)).unwrap()
     }
 
-    fn settle(&self, settle: Vec<Settle>) {
+    pub(super) fn settle(&self, settle: Vec<Settle>) {
         let act = Act { settle, ..Act::default() };
         assert!(wait(self.store().act(vec![act])).unwrap()[0].is_ok());
     }
