@@ -2,6 +2,7 @@
 
 mod backup;
 mod descriptors;
+mod export;
 mod log;
 mod output;
 mod serve;
@@ -108,6 +109,17 @@ enum StoreCommand {
     /// Every checksum is checked, every record decoded and applied, every call's body looked for.
     /// Ends with 0 if all is sound, 1 if something is damaged, 2 if that could not be found out.
     Check(CheckArguments),
+    /// Writes all that a data folder holds as lines of JSON, one fact a line.
+    ///
+    /// The folder is one that no server uses; of one in use, make a backup and export that. Ends with
+    /// 0 if the export is whole, 1 if the folder is damaged or the file is there already, 2 if it
+    /// could not be written.
+    Export(ExportArguments),
+    /// Makes a data folder of an export.
+    ///
+    /// What it then holds exports as the same lines. Ends with 0 if the folder is there, 1 if a line
+    /// is wrong or the folder is taken, 2 if it could not be made; then nothing is left there.
+    Import(ImportArguments),
 }
 
 #[derive(Debug, clap::Args)]
@@ -116,6 +128,32 @@ struct CheckArguments {
     #[arg(value_name = "DIR")]
     folder: PathBuf,
     /// Says it in JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Debug, clap::Args)]
+struct ExportArguments {
+    /// The folder.
+    #[arg(value_name = "DIR")]
+    folder: PathBuf,
+    /// Writes to a new file, not to the standard output.
+    #[arg(long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// Says in JSON what came of it, once it is in a file.
+    #[arg(long, requires = "output")]
+    json: bool,
+}
+
+#[derive(Debug, clap::Args)]
+struct ImportArguments {
+    /// What `export` wrote; `-` for the standard input.
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+    /// The data folder: nothing is there yet, or an empty folder.
+    #[arg(value_name = "DIR")]
+    folder: PathBuf,
+    /// Says in JSON what came of it.
     #[arg(long)]
     json: bool,
 }
@@ -193,6 +231,8 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>, environment: Environme
     let ran = match command {
         Some(Command::Serve(serve)) => serve::serve(&serve, &environment),
         Some(Command::Store(StoreCommand::Check(check))) => store::check(&check),
+        Some(Command::Store(StoreCommand::Export(arguments))) => export::export(&arguments),
+        Some(Command::Store(StoreCommand::Import(arguments))) => export::import(&arguments),
         Some(Command::Backup(arguments)) => backup::backup(&arguments),
         Some(Command::Restore(arguments)) => backup::restore(&arguments),
         Some(Command::Torture(arguments)) => torture::torture(&arguments),

@@ -12,6 +12,7 @@ mod store;
 mod varint;
 
 pub use store::{
-    CheckError, Checked, CheckedCheckpoint, Contents, Copied, CopyError, Embedded, OpenError,
-    Opened, StoreSettings, TimeSource, backup, check, contents, restore,
+    CheckError, Checked, CheckedCheckpoint, Contents, Copied, CopyError, Embedded, ExportError,
+    Exported, ImportError, Imported, OpenError, Opened, StoreSettings, TimeSource, backup, check,
+    contents, export, import, restore,
 };

@@ -2,13 +2,14 @@
 //!
 //! [`Embedded`] keeps the contracts of [`lanes`](crate::lanes); [`check`] looks at a folder that
 //! nobody uses and changes nothing; [`backup`] copies one that may be in use, and [`restore`] makes a
-//! folder of the copy.
+//! folder of the copy; [`export`] writes all that lasts as lines of JSON, and [`import`] reads them.
 
 pub use tollgate_stores::embedded::disk::{Disk, FolderError, RealDisk};
 pub use tollgate_stores::embedded::log::{
     LogError, Report, SegmentNumber, Settings as LogSettings, TornTail,
 };
 pub use tollgate_stores::embedded::{
-    CheckError, Checked, CheckedCheckpoint, Contents, Copied, CopyError, Embedded, OpenError,
-    Opened, StoreSettings, TimeSource, backup, check, contents, restore,
+    CheckError, Checked, CheckedCheckpoint, Contents, Copied, CopyError, Embedded, ExportError,
+    Exported, ImportError, Imported, OpenError, Opened, StoreSettings, TimeSource, backup, check,
+    contents, export, import, restore,
 };

@@ -2,7 +2,7 @@
 
 use super::Exit;
 use std::fmt::Display;
-use std::io::{self, Write, stderr, stdout};
+use std::io::{self, BufWriter, Write, stderr, stdout};
 use std::net::SocketAddr;
 use std::path::Path;
 
@@ -33,6 +33,11 @@ pub(super) fn told(text: &str) -> io::Result<()> {
     let mut out = stdout().lock();
     out.write_all(format!("{text}\n").as_bytes())?;
     out.flush()
+}
+
+/// Where a command writes what it was asked for, if that is more than a few lines.
+pub(super) fn lines() -> impl Write {
+    BufWriter::new(stdout().lock())
 }
 
 /// Says why a command could not run.

@@ -29,7 +29,7 @@ mod output;
 mod queue;
 mod tag;
 #[cfg(test)]
-mod tests;
+pub(in crate::embedded) mod tests;
 
 pub use error::CodecError;
 

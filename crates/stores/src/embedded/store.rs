@@ -6,6 +6,7 @@ mod bodies;
 mod check;
 mod checkpoint;
 mod contract;
+mod export;
 mod inbox;
 mod open;
 mod records;
@@ -18,6 +19,7 @@ mod writer;
 
 pub use backup::{Copied, CopyError, backup, restore};
 pub use check::{CheckError, Checked, CheckedCheckpoint, Contents, check, contents};
+pub use export::{ExportError, Exported, ImportError, Imported, export, import};
 pub use open::{OpenError, Opened, StoreSettings};
 
 use self::inbox::{Inbox, Kind, Task};

@@ -1,7 +1,7 @@
 //! The codec: what is written comes back, the format stays, and any bytes are borne.
 
 mod any_bytes;
-mod generated;
+pub(in crate::embedded) mod generated;
 mod golden;
 mod round_trip;
 

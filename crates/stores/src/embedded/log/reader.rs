@@ -22,6 +22,11 @@ impl Reader {
         Self { files }
     }
 
+    /// Reads the journal on a disk that nobody writes.
+    pub(in crate::embedded) fn on(disk: Arc<dyn Disk>) -> Self {
+        Self::new(Arc::new(OpenFiles::new(disk)))
+    }
+
     /// The `bytes` bytes at `position`, of any segment that was not dropped.
     ///
     /// They are not checked again: their checksum was, when the log was opened, or was made here.

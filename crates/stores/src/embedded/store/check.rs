@@ -118,7 +118,7 @@ pub fn contents(disk: &Arc<dyn Disk>) -> Result<Contents, CheckError> {
 }
 
 /// Reads everything, and hands out the bodies of calls that have not ended, or are dead.
-fn read(
+pub(super) fn read(
     disk: &Arc<dyn Disk>,
     body: impl FnMut(CallId, &[u8]),
 ) -> Result<(Checked, Scheduler), CheckError> {

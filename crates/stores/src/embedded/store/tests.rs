@@ -5,6 +5,7 @@ mod checking;
 mod claiming;
 mod conforming;
 mod crashing;
+mod exporting;
 mod full;
 mod history;
 mod order;

@@ -13,7 +13,7 @@ use proptest::prelude::*;
 use proptest::strategy::Union;
 use tollgate_core::lanes::{CallId, Death, Effect, Kept, KeptFlight, Revision};
 
-pub(super) fn effect() -> impl Strategy<Value = Effect> {
+pub(in crate::embedded) fn effect() -> impl Strategy<Value = Effect> {
     Union::new((0..KINDS).map(effect_of))
 }
 

@@ -20,6 +20,16 @@ struct Twins {
     seen: [Seen; 2],
 }
 
+impl Machine {
+    /// Lets the time pass that a step takes.
+    pub(super) fn pass(&mut self, step: &Step) {
+        if let Step::Wait { millis } = step {
+            let before = *self.clock.lock().unwrap();
+            self.set_now(before.moved_to(before.at.plus(Span::from_millis((*millis).into()))));
+        }
+    }
+}
+
 impl Twins {
     fn new(seed: u64) -> Self {
         let machine = Machine::new(seed);
@@ -33,12 +43,8 @@ impl Twins {
     }
 
     fn step(&mut self, step: &Step) -> [String; 2] {
-        if let Step::Wait { millis } = step {
-            let before = *self.machine.clock.lock().unwrap();
-            let after = before.moved_to(before.at.plus(Span::from_millis((*millis).into())));
-            self.machine.set_now(after);
-            self.naive.set_now(after);
-        }
+        self.machine.pass(step);
+        self.naive.set_now(*self.machine.clock.lock().unwrap());
         let [one, other] = &mut self.seen;
         let naive = wait(tell(&self.naive, step, one));
         [naive, wait(tell(self.machine.store(), step, other))]

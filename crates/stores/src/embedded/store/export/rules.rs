@@ -1,0 +1,224 @@
+//! Limits and queues, as lines.
+
+use super::text::{Length, Wrong, name, optional};
+use serde::{Deserialize, Serialize};
+use tollgate_core::lanes::{Backoff, OnDead, Order, QueueSpec, QueueToll};
+use tollgate_core::{Align, Definition, Limit, LimitName, Priority, RuleSpec};
+
+/// A limit that is defined, or was and is owed at.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct LimitLine {
+    pub(super) name: String,
+    rules: Vec<RuleLine>,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(tag = "rule", rename_all = "snake_case", deny_unknown_fields)]
+enum RuleLine {
+    TokenBucket {
+        limit: u64,
+        per: Length,
+        burst: u64,
+        #[serde(default, skip_serializing_if = "Length::is_none")]
+        guard: Length,
+    },
+    FixedWindow {
+        limit: u64,
+        per: Length,
+        /// The time zone on whose calendar windows start; left out: at the first call.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        align: Option<String>,
+        #[serde(default, skip_serializing_if = "Length::is_none")]
+        guard: Length,
+    },
+    SlidingWindow {
+        limit: u64,
+        per: Length,
+        #[serde(default, skip_serializing_if = "Length::is_none")]
+        guard: Length,
+    },
+    Concurrency {
+        limit: u64,
+    },
+}
+
+impl LimitLine {
+    pub(super) fn of(name: &LimitName, definition: &Definition) -> Self {
+        let rules = definition.limit().rules().iter().map(RuleLine::of).collect();
+        Self { name: name.to_string(), rules }
+    }
+
+    pub(super) fn read(self) -> Result<(LimitName, Definition), Wrong> {
+        let rules = self.rules.into_iter().map(RuleLine::read).collect();
+        let definition = Definition::new(Limit::of(rules)).map_err(|error| error.to_string())?;
+        Ok((name(LimitName::new, &self.name)?, definition))
+    }
+}
+
+impl RuleLine {
+    fn of(rule: &RuleSpec) -> Self {
+        match rule {
+            RuleSpec::TokenBucket { limit, per, burst, guard } => Self::TokenBucket {
+                limit: *limit,
+                per: Length(*per),
+                burst: *burst,
+                guard: Length(*guard),
+            },
+            RuleSpec::FixedWindow { limit, per, align, guard } => Self::FixedWindow {
+                limit: *limit,
+                per: Length(*per),
+                align: match align {
+                    Align::FirstCall => None,
+                    Align::Calendar { zone } => Some(zone.clone()),
+                },
+                guard: Length(*guard),
+            },
+            RuleSpec::SlidingWindow { limit, per, guard } => {
+                Self::SlidingWindow { limit: *limit, per: Length(*per), guard: Length(*guard) }
+            }
+            RuleSpec::Concurrency { limit } => Self::Concurrency { limit: *limit },
+            // To leave it out would lose a limit.
+            other => unreachable!("an export has no words for the rule {}", other.kind()),
+        }
+    }
+
+    fn read(self) -> RuleSpec {
+        match self {
+            Self::TokenBucket { limit, per: Length(per), burst, guard: Length(guard) } => {
+                RuleSpec::TokenBucket { limit, per, burst, guard }
+            }
+            Self::FixedWindow { limit, per: Length(per), align, guard: Length(guard) } => {
+                let align = align.map_or(Align::FirstCall, |zone| Align::Calendar { zone });
+                RuleSpec::FixedWindow { limit, per, align, guard }
+            }
+            Self::SlidingWindow { limit, per: Length(per), guard: Length(guard) } => {
+                RuleSpec::SlidingWindow { limit, per, guard }
+            }
+            Self::Concurrency { limit } => RuleSpec::Concurrency { limit },
+        }
+    }
+}
+
+/// How a queue's lanes behave.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct QueueLine {
+    pub(super) name: String,
+    order: OrderLine,
+    lease: Length,
+    failures_max: u32,
+    crashes_max: u32,
+    limited_max: u32,
+    backoff_first: Length,
+    backoff_most: Length,
+    on_dead: OnDeadLine,
+    depth_max: u64,
+    dedupe: Length,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    tolls: Vec<QueueTollLine>,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum OrderLine {
+    Strict,
+    Parallel(u32),
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum OnDeadLine {
+    Skip,
+    Hold,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct QueueTollLine {
+    limit: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    like: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    priority: Option<u64>,
+}
+
+impl QueueLine {
+    pub(super) fn of(name: String, spec: &QueueSpec) -> Self {
+        let QueueSpec {
+            order,
+            lease,
+            failures_max,
+            crashes_max,
+            limited_max,
+            backoff: Backoff { first, most },
+            on_dead,
+            depth_max,
+            dedupe,
+            tolls,
+        } = spec;
+        Self {
+            name,
+            order: match order {
+                Order::Strict => OrderLine::Strict,
+                Order::Parallel(count) => OrderLine::Parallel(*count),
+            },
+            lease: Length(*lease),
+            failures_max: *failures_max,
+            crashes_max: *crashes_max,
+            limited_max: *limited_max,
+            backoff_first: Length(*first),
+            backoff_most: Length(*most),
+            on_dead: match on_dead {
+                OnDead::Skip => OnDeadLine::Skip,
+                OnDead::Hold => OnDeadLine::Hold,
+            },
+            depth_max: *depth_max,
+            dedupe: Length(*dedupe),
+            tolls: tolls.iter().map(QueueTollLine::of).collect(),
+        }
+    }
+
+    pub(super) fn read(self) -> Result<QueueSpec, Wrong> {
+        let spec = QueueSpec {
+            order: match self.order {
+                OrderLine::Strict => Order::Strict,
+                OrderLine::Parallel(count) => Order::Parallel(count),
+            },
+            lease: self.lease.0,
+            failures_max: self.failures_max,
+            crashes_max: self.crashes_max,
+            limited_max: self.limited_max,
+            backoff: Backoff { first: self.backoff_first.0, most: self.backoff_most.0 },
+            on_dead: match self.on_dead {
+                OnDeadLine::Skip => OnDead::Skip,
+                OnDeadLine::Hold => OnDead::Hold,
+            },
+            depth_max: self.depth_max,
+            dedupe: self.dedupe.0,
+            tolls: self.tolls.iter().map(QueueTollLine::read).collect::<Result<_, _>>()?,
+        };
+        spec.check().map_err(|error| error.to_string())?;
+        Ok(spec)
+    }
+}
+
+impl QueueTollLine {
+    fn of(toll: &QueueToll) -> Self {
+        let QueueToll { limit, like, priority } = toll;
+        Self {
+            limit: limit.to_string(),
+            like: like.as_ref().map(ToString::to_string),
+            priority: priority.map(|priority| priority.level().into()),
+        }
+    }
+
+    fn read(&self) -> Result<QueueToll, Wrong> {
+        let priority = self.priority.map(Priority::new).transpose();
+        Ok(QueueToll {
+            limit: name(LimitName::new, &self.limit)?,
+            like: optional(LimitName::new, self.like.as_deref())?,
+            priority: priority.map_err(|error| error.to_string())?,
+        })
+    }
+}
