@@ -33,7 +33,9 @@ pub(super) enum UpkeepNews {
     Bodies(Vec<OldBody>),
     /// All bodies of an old segment were handed over.
     Moved,
-    /// A job was given up: it is tried again after some time.
+    /// A job found no space on the disk: it is tried again after some time.
+    Full(String),
+    /// A job was given up: it is tried again after some time, and may never succeed.
     Failed(String),
     /// A job panicked. It is tried again as well, for nothing hangs on how far it came: a checkpoint
     /// counts once its last file is there, a body has moved once the writer has written it, and the
@@ -50,6 +52,7 @@ impl UpkeepNews {
     fn failed(error: OpenError) -> Self {
         match error {
             OpenError::Journal(unsynced @ LogError::Unsynced { .. }) => Self::Lost(unsynced),
+            OpenError::Journal(full @ LogError::Full { .. }) => Self::Full(full.to_string()),
             error => Self::Failed(error.to_string()),
         }
     }

@@ -306,7 +306,7 @@ impl Writer {
         self.committer.rotate(Box::new(move |outcome| {
             inbox.news(News::Upkeep(match outcome {
                 Ok(segment) => UpkeepNews::Rotated(segment),
-                Err(error @ LogError::Full { .. }) => UpkeepNews::Failed(error.to_string()),
+                Err(error @ LogError::Full { .. }) => UpkeepNews::Full(error.to_string()),
                 Err(error) => UpkeepNews::Lost(error),
             }));
         }));
@@ -345,9 +345,16 @@ impl Writer {
                     None => self.upkeep.is_busy = false,
                 }
             }
+            UpkeepNews::Full(reason) => {
+                self.upkeep.give_up();
+                tracing::warn!(
+                    reason,
+                    "the journal's upkeep found no space and is tried again later"
+                );
+            }
             UpkeepNews::Failed(reason) => {
                 self.upkeep.give_up();
-                tracing::warn!(reason, "the journal's upkeep failed and is tried again later");
+                tracing::error!(reason, "the journal's upkeep failed and is tried again later");
             }
             UpkeepNews::Panicked => {
                 self.upkeep.give_up();
