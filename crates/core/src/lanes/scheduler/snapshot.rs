@@ -8,6 +8,7 @@ use crate::lanes::effect::Effect;
 use crate::lanes::kept::{Kept, KeptFlight};
 use crate::meter::Meter;
 use crate::time::{Now, Timestamp};
+use crate::toll::Toll;
 use std::collections::HashMap;
 
 impl Scheduler {
@@ -84,9 +85,9 @@ impl Scheduler {
     pub fn objection(&self, kept: &Kept) -> Option<&'static str> {
         match kept {
             Kept::Counters { .. } | Kept::Receipt { .. } => None,
-            Kept::Meter { name: (limit, _), words, closed: _ } => {
-                let limit = self.meters.limit(limit);
-                match limit.and_then(|limit| self.meters.book(limit).definition.as_ref()) {
+            Kept::Meter { name: (limit, partition), words, closed: _ } => {
+                let book = self.meters.limit(limit).map(|limit| self.meters.book(limit));
+                match book.and_then(|book| book.definition_of(partition.as_ref())) {
                     None => Some("a meter of a limit that is not defined"),
                     Some(definition) => match Meter::from_words(definition, words, None) {
                         None => Some("a meter whose numbers are not those of its limit's rules"),

@@ -137,8 +137,8 @@ fn a_queue_that_no_longer_checks_is_told_by_its_name() {
 #[test]
 fn a_name_that_is_none_is_refused() {
     assert!(matches!(decode(&bytes("14 00 01")), Err(CodecError::Name { offset: 2, .. })));
-    let long = [&[0x14, 0x81, 0x04], &[b'x'; 513][..], &[1]].concat();
-    assert!(matches!(decode(&long), Err(CodecError::Name { offset: 516, .. })));
+    let long = [&[0x14, 0x81, 0x08], &[b'x'; 1025][..], &[1]].concat();
+    assert!(matches!(decode(&long), Err(CodecError::Name { offset: 1028, .. })));
     assert!(matches!(decode(&bytes("14 01ff 01")), Err(CodecError::Damaged { .. })));
 }
 

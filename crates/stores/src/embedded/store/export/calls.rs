@@ -3,7 +3,7 @@
 use super::text::{Instant, Wrong, is_false, name, optional, read, written};
 use serde::{Deserialize, Serialize};
 use tollgate_core::lanes::act::BODY_BYTES_MAX;
-use tollgate_core::lanes::{Attempts, CallId, Kept, KeptFlight, NewCall};
+use tollgate_core::lanes::{Attempts, CallId, Death, DeathCause, Kept, KeptFlight, NewCall};
 use tollgate_core::rule::slots::HoldId;
 use tollgate_core::{
     Key, LaneName, LimitName, Now, Partition, Payment, Priority, QueueName, Timestamp, Toll,
@@ -39,6 +39,8 @@ pub(super) struct CallLine {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     flight: Option<FlightLine>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    death: Option<DeathLine>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     body: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     body_base64: Option<String>,
@@ -54,6 +56,24 @@ enum State {
     Waiting,
     /// It is started and not settled.
     InFlight,
+    /// It is not tried again unless it is revived.
+    Dead,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct DeathLine {
+    cause: CauseLine,
+    at: Instant,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum CauseLine {
+    Failed,
+    Crashed,
+    Limited,
+    GivenUp,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -99,7 +119,8 @@ struct PaymentLine {
 impl CallLine {
     /// `None` for a fact that is of no call.
     pub(super) fn of(kept: &Kept) -> Option<Self> {
-        let Kept::Call { id, call, arrival, attempts, rests_until, is_cancelled, flight } = kept
+        let Kept::Call { id, call, arrival, attempts, rests_until, is_cancelled, flight, death } =
+            kept
         else {
             return None;
         };
@@ -118,7 +139,7 @@ impl CallLine {
         let (body, body_base64) = written(body);
         Some(Self {
             id: id.0,
-            state: State::of(arrival.is_some(), flight.is_some()),
+            state: State::of(arrival.is_some(), flight.is_some(), death.is_some()),
             queue: queue.to_string(),
             lane: lane.to_string(),
             tolls: tolls.iter().map(TollLine::of).collect(),
@@ -135,15 +156,16 @@ impl CallLine {
             rests_until: Some(*rests_until).filter(|it| *it > Timestamp::default()).map(Instant),
             is_cancelled: *is_cancelled,
             flight: flight.as_ref().map(FlightLine::of),
+            death: death.map(DeathLine::of),
             body,
             body_base64,
         })
     }
 
     pub(super) fn read(self) -> Result<Kept, Wrong> {
-        if self.state != State::of(self.place.is_some(), self.flight.is_some()) {
-            let found =
-                "a call is in_flight with a flight, waiting with a place, delayed with neither";
+        let (is_in_flight, is_dead) = (self.flight.is_some(), self.death.is_some());
+        if self.state != State::of(self.place.is_some(), is_in_flight, is_dead) {
+            let found = "a call is dead with a death, in_flight with a flight, waiting with a place, delayed with none of them";
             return Err(format!("its state is not what its fields say: {found}"));
         }
         let body = read(self.body, self.body_base64.as_deref())?;
@@ -173,17 +195,41 @@ impl CallLine {
             rests_until: self.rests_until.map_or(Timestamp::default(), |Instant(at)| at),
             is_cancelled: self.is_cancelled,
             flight: self.flight.map(FlightLine::read),
+            death: self.death.map(DeathLine::read),
         })
     }
 }
 
 impl State {
-    fn of(has_joined: bool, is_in_flight: bool) -> Self {
-        match (has_joined, is_in_flight) {
-            (_, true) => Self::InFlight,
-            (true, false) => Self::Waiting,
-            (false, false) => Self::Delayed,
+    fn of(has_joined: bool, is_in_flight: bool, is_dead: bool) -> Self {
+        match (has_joined, is_in_flight, is_dead) {
+            (_, _, true) => Self::Dead,
+            (_, true, false) => Self::InFlight,
+            (true, false, false) => Self::Waiting,
+            (false, false, false) => Self::Delayed,
         }
+    }
+}
+
+impl DeathLine {
+    fn of(death: Death) -> Self {
+        let cause = match death.cause {
+            DeathCause::Failed => CauseLine::Failed,
+            DeathCause::Crashed => CauseLine::Crashed,
+            DeathCause::Limited => CauseLine::Limited,
+            DeathCause::GivenUp => CauseLine::GivenUp,
+        };
+        Self { cause, at: Instant(death.at) }
+    }
+
+    fn read(self) -> Death {
+        let cause = match self.cause {
+            CauseLine::Failed => DeathCause::Failed,
+            CauseLine::Crashed => DeathCause::Crashed,
+            CauseLine::Limited => DeathCause::Limited,
+            CauseLine::GivenUp => DeathCause::GivenUp,
+        };
+        Death { cause, at: self.at.0 }
     }
 }
 

@@ -1,7 +1,7 @@
 //! One line of an export: a fact of a snapshot, and back.
 
 use super::calls::CallLine;
-use super::rules::{LimitLine, QueueLine};
+use super::rules::{LimitLine, PartitionLine, QueueLine};
 use super::text::{Instant, Wrong, is_false, name, optional, read, written};
 use serde::{Deserialize, Serialize};
 use tollgate_core::lanes::queue::LANE_WEIGHT_MAX;
@@ -14,6 +14,7 @@ use tollgate_core::{Key, LaneName, LimitName, Now, Partition, QueueName, Timesta
 pub(super) enum Line {
     Counters(CountersLine),
     Limit(LimitLine),
+    Partition(PartitionLine),
     Meter(MeterLine),
     LimitRemoved(NamedLine),
     LimitPaused(NamedLine),
@@ -132,6 +133,9 @@ impl Line {
             Effect::LimitDefined { name, definition: None, now: _ } => {
                 Self::LimitRemoved(named(name))
             }
+            Effect::PartitionDefined { limit, partition, definition: Some(definition), now: _ } => {
+                Self::Partition(PartitionLine::of(limit, partition, definition))
+            }
             Effect::QueueDefined { name, spec } => {
                 Self::Queue(QueueLine::of(name.to_string(), spec))
             }
@@ -145,7 +149,12 @@ impl Line {
             Effect::Counted { key, left } => {
                 Self::Join(JoinLine { key: key.to_string(), left: *left })
             }
-            Effect::LaneWeighed { .. }
+            Effect::PartitionDefined { definition: None, .. }
+            | Effect::ClosedBy { .. }
+            | Effect::Reset { .. }
+            | Effect::Died { .. }
+            | Effect::Revived { .. }
+            | Effect::LaneWeighed { .. }
             | Effect::Paused(Scope::Lane(..))
             | Effect::Resumed(_)
             | Effect::Reopened { .. }
@@ -214,6 +223,10 @@ impl Line {
                 let (name, definition) = line.read()?;
                 Effect::LimitDefined { name, definition: Some(definition), now }
             }
+            Self::Partition(line) => {
+                let (limit, partition, definition) = line.read()?;
+                Effect::PartitionDefined { limit, partition, definition: Some(definition), now }
+            }
             Self::LimitRemoved(line) => {
                 let name = name(LimitName::new, &line.name)?;
                 Effect::LimitDefined { name, definition: None, now }
@@ -258,9 +271,10 @@ impl Line {
         match self {
             Self::Counters(_) => (0, String::new(), 0, None),
             Self::Limit(line) => of(1, &line.name, 0, None),
-            Self::Meter(line) => of(1, &line.limit, 1, line.partition.as_ref()),
-            Self::LimitRemoved(line) => of(1, &line.name, 2, None),
-            Self::LimitPaused(line) => of(1, &line.name, 3, None),
+            Self::Partition(line) => of(1, &line.limit, 1, Some(&line.partition)),
+            Self::Meter(line) => of(1, &line.limit, 2, line.partition.as_ref()),
+            Self::LimitRemoved(line) => of(1, &line.name, 3, None),
+            Self::LimitPaused(line) => of(1, &line.name, 4, None),
             Self::Queue(line) => of(2, &line.name, 0, None),
             Self::QueuePaused(line) => of(2, &line.name, 1, None),
             Self::Lane(line) => of(2, &line.queue, 2, Some(&line.lane)),
@@ -327,7 +341,9 @@ mod tests {
     /// The fact as a line could have it: weights that can be, and what is a line of its own left out.
     fn possible(mut fact: Effect) -> Effect {
         match &mut fact {
-            Effect::LimitDefined { now, .. } => *now = Now::both(NOW),
+            Effect::LimitDefined { now, .. } | Effect::PartitionDefined { now, .. } => {
+                *now = Now::both(NOW);
+            }
             Effect::Kept(Kept::Lane { weight, .. }) => {
                 *weight = (*weight).clamp(1, LANE_WEIGHT_MAX);
             }

@@ -3,7 +3,7 @@
 use super::text::{Length, Wrong, name, optional};
 use serde::{Deserialize, Serialize};
 use tollgate_core::lanes::{Backoff, OnDead, Order, QueueSpec, QueueToll};
-use tollgate_core::{Align, Definition, Limit, LimitName, Priority, RuleSpec};
+use tollgate_core::{Align, Definition, Limit, LimitName, Partition, Priority, RuleSpec};
 
 /// A limit that is defined, or was and is owed at.
 #[derive(Debug, Serialize, Deserialize)]
@@ -43,16 +43,43 @@ enum RuleLine {
     },
 }
 
+/// A partition with rules of its own.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct PartitionLine {
+    pub(super) limit: String,
+    pub(super) partition: String,
+    rules: Vec<RuleLine>,
+}
+
+fn written(definition: &Definition) -> Vec<RuleLine> {
+    definition.limit().rules().iter().map(RuleLine::of).collect()
+}
+
+fn defined(rules: Vec<RuleLine>) -> Result<Definition, Wrong> {
+    let rules = rules.into_iter().map(RuleLine::read).collect();
+    Definition::new(Limit::of(rules)).map_err(|error| error.to_string())
+}
+
 impl LimitLine {
     pub(super) fn of(name: &LimitName, definition: &Definition) -> Self {
-        let rules = definition.limit().rules().iter().map(RuleLine::of).collect();
-        Self { name: name.to_string(), rules }
+        Self { name: name.to_string(), rules: written(definition) }
     }
 
     pub(super) fn read(self) -> Result<(LimitName, Definition), Wrong> {
-        let rules = self.rules.into_iter().map(RuleLine::read).collect();
-        let definition = Definition::new(Limit::of(rules)).map_err(|error| error.to_string())?;
-        Ok((name(LimitName::new, &self.name)?, definition))
+        Ok((name(LimitName::new, &self.name)?, defined(self.rules)?))
+    }
+}
+
+impl PartitionLine {
+    pub(super) fn of(limit: &LimitName, partition: &Partition, definition: &Definition) -> Self {
+        let (limit, partition) = (limit.to_string(), partition.to_string());
+        Self { limit, partition, rules: written(definition) }
+    }
+
+    pub(super) fn read(self) -> Result<(LimitName, Partition, Definition), Wrong> {
+        let limit = name(LimitName::new, &self.limit)?;
+        Ok((limit, name(Partition::new, &self.partition)?, defined(self.rules)?))
     }
 }
 
@@ -114,6 +141,8 @@ pub(super) struct QueueLine {
     backoff_most: Length,
     on_dead: OnDeadLine,
     depth_max: u64,
+    #[serde(default = "dead_max")]
+    dead_max: u64,
     dedupe: Length,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     tolls: Vec<QueueTollLine>,
@@ -143,6 +172,10 @@ struct QueueTollLine {
     priority: Option<u64>,
 }
 
+fn dead_max() -> u64 {
+    QueueSpec::default().dead_max
+}
+
 impl QueueLine {
     pub(super) fn of(name: String, spec: &QueueSpec) -> Self {
         let QueueSpec {
@@ -154,6 +187,7 @@ impl QueueLine {
             backoff: Backoff { first, most },
             on_dead,
             depth_max,
+            dead_max,
             dedupe,
             tolls,
         } = spec;
@@ -174,6 +208,7 @@ impl QueueLine {
                 OnDead::Hold => OnDeadLine::Hold,
             },
             depth_max: *depth_max,
+            dead_max: *dead_max,
             dedupe: Length(*dedupe),
             tolls: tolls.iter().map(QueueTollLine::of).collect(),
         }
@@ -195,6 +230,7 @@ impl QueueLine {
                 OnDeadLine::Hold => OnDead::Hold,
             },
             depth_max: self.depth_max,
+            dead_max: self.dead_max,
             dedupe: self.dedupe.0,
             tolls: self.tolls.iter().map(QueueTollLine::read).collect::<Result<_, _>>()?,
         };
