@@ -12,7 +12,7 @@ use tollgate_core::{
 /// ```
 /// use tollgate_engine::{Call, toll};
 ///
-/// let call = Call::new("acme").pays(toll("stripe", "acme").weight(2)).body("charge 42").delay(5);
+/// let call = Call::new("acme").pays(toll("stripe", "acme").weight(2)).body("charge 42");
 /// # let _ = call;
 /// ```
 #[derive(Debug, Clone)]
