@@ -206,6 +206,14 @@ pub enum Effect {
         /// Until when slots are held.
         expires: Timestamp,
     },
+    /// So many units may be consumed at a meter before that is written down; after a crash they count
+    /// as consumed.
+    Allowed {
+        /// Which.
+        meter: MeterName,
+        /// How many; 0 ends it.
+        units: u64,
+    },
     /// A receipt's slots are held for longer.
     ReceiptRenewed {
         /// Its name.

@@ -6,6 +6,7 @@
 
 mod act;
 mod advance;
+mod allow;
 mod apply;
 mod ask;
 mod browse;
@@ -29,6 +30,7 @@ use super::call::{CallId, Lease};
 use super::claim::Scope;
 use super::effect::Effect;
 use super::queue::{LANE_WEIGHT_MAX, LEASE_MAX, QueueError, QueueSpec};
+use crate::contract::MeterName;
 use crate::limit::Definition;
 use crate::name::{Key, LaneName, LimitName, QueueName};
 use crate::time::{Now, Span, Timestamp};
@@ -56,6 +58,8 @@ pub struct Scheduler {
     newest: Newest,
     /// Receipts that were settled and have not expired.
     settled: HashSet<u64, Hashing>,
+    /// Units that may be consumed before that is written down.
+    allowed: HashMap<MeterName, u64, Hashing>,
     ids: u64,
     tokens: u64,
     arrivals: u64,

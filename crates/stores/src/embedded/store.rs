@@ -12,6 +12,7 @@ mod open;
 mod records;
 mod replay;
 mod segments;
+mod slices;
 #[cfg(test)]
 mod tests;
 mod upkeep;

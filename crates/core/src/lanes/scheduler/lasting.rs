@@ -11,12 +11,13 @@ impl Scheduler {
         let mut joins: Vec<_> = self.joins.iter().map(|kept| format!("{kept:?}")).collect();
         let mut dedupes: Vec<_> = self.dedupes.iter().map(|kept| format!("{kept:?}")).collect();
         let mut settled: Vec<_> = self.settled.iter().map(|kept| format!("{kept:?}")).collect();
-        for sorted in [&mut records, &mut joins, &mut dedupes, &mut settled] {
+        let mut allowed: Vec<_> = self.allowed.iter().map(|kept| format!("{kept:?}")).collect();
+        for sorted in [&mut records, &mut joins, &mut dedupes, &mut settled, &mut allowed] {
             sorted.sort_unstable();
         }
         let counters = (self.ids, self.tokens, self.arrivals, self.revisions);
         format!(
-            "{counters:?} {calls:?} {:?} {records:?} {joins:?} {dedupes:?} {settled:?}",
+            "{counters:?} {calls:?} {:?} {records:?} {joins:?} {dedupes:?} {settled:?} {allowed:?}",
             self.meters.lasting(now)
         )
     }

@@ -43,6 +43,9 @@ impl Scheduler {
         for (until, id) in self.timers.receipts.iter().filter(|(until, _)| *until > self.now) {
             each(Effect::Kept(Kept::Receipt { id: *id, until: *until }));
         }
+        for (meter, units) in &self.allowed {
+            each(Effect::Allowed { meter: meter.clone(), units: *units });
+        }
         for (key, record) in &self.records {
             let (key, bytes) = (key.clone(), Some(record.bytes.clone()));
             each(Effect::Written { key, revision: record.revision, bytes });

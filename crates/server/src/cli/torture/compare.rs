@@ -19,6 +19,8 @@ pub(super) struct Found {
     records: BTreeMap<u64, (u64, Box<[u8]>)>,
     dedupes: BTreeMap<u64, u64>,
     spent: u64,
+    /// What may have been consumed and was not written down: it is charged at the restart.
+    allowed: u64,
 }
 
 #[derive(Debug)]
@@ -71,6 +73,10 @@ fn tell(parts: &mut [Found], fact: &mut Effect, now: Timestamp) -> Option<()> {
             let part = load::part_of(partition.as_ref()?)?;
             parts.get_mut(part)?.spent = load::LIMIT.checked_sub(u64::try_from(remaining).ok()?)?;
         }
+        Effect::Allowed { meter: (_, partition), units } => {
+            let part = load::part_of(partition.as_ref()?)?;
+            parts.get_mut(part)?.allowed = *units;
+        }
         Effect::Kept(Kept::Counters { .. })
         | Effect::LimitDefined { .. }
         | Effect::QueueDefined { .. } => {}
@@ -113,7 +119,11 @@ pub(super) fn compare(
     begun: Option<&Command>,
     found: &Found,
 ) -> Result<Fate, String> {
-    let Some(difference) = difference(part, found) else { return Ok(Fate::Absent) };
+    let charged = found.spent + found.allowed;
+    let Some(difference) = difference(part, found) else {
+        part.spent = charged;
+        return Ok(Fate::Absent);
+    };
     let Some(command) = begun else { return Err(difference) };
     let of_command =
         |difference| format!("{difference}; begun and not answered was {}", brief(command));
@@ -124,6 +134,7 @@ pub(super) fn compare(
         return Err(of_command(difference));
     }
     *part = after;
+    part.spent = charged;
     Ok(Fate::Whole)
 }
 
@@ -138,8 +149,10 @@ fn difference(part: &Part, found: &Found) -> Option<String> {
     };
     let dedupes = || differing(&part.dedupes, &found.dedupes, |due, is| due == is);
     let spent = || {
-        let (due, is) = (part.spent, found.spent);
-        (due != is).then(|| format!("the meter: {due} should be spent, and {is} are"))
+        let (due, is, allowed) = (part.spent, found.spent, found.allowed);
+        let is_so = (is..=is + allowed).contains(&due);
+        let allowed = || format!("{is} are, and {allowed} more may be");
+        (!is_so).then(|| format!("the meter: {due} should be spent, and {}", allowed()))
     };
     let calls = || calls().map(|text| format!("call {text}"));
     let dead = || dead().map(|text| format!("dead call {text}"));

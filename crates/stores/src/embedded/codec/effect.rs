@@ -37,6 +37,11 @@ pub(super) fn write(effect: &Effect, out: &mut Output<'_>) {
             out.instant_from(now.at, *until);
             out.text(reason);
         }
+        Effect::Allowed { meter: (limit, partition), units } => {
+            out.byte(tag::ALLOWED);
+            meter::write_name(limit, partition.as_ref(), out);
+            out.number(*units);
+        }
         Effect::Reset { meter: (limit, partition), now } => {
             out.byte(tag::RESET);
             meter::write_name(limit, partition.as_ref(), out);
@@ -189,6 +194,7 @@ pub(super) fn read(input: &mut Input<'_>) -> Result<Effect, CodecError> {
             let until = input.instant_from(now.at)?;
             Effect::ClosedBy { meter, until, reason: input.text()?.into(), now }
         }
+        tag::ALLOWED => Effect::Allowed { meter: meter::read_name(input)?, units: input.number()? },
         tag::RESET => Effect::Reset { meter: meter::read_name(input)?, now: input.now()? },
         tag::QUEUE_DEFINED => {
             let name = input.name(QueueName::new)?;

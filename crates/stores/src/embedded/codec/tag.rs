@@ -29,6 +29,7 @@ pub(super) const REVIVED: u8 = 22;
 pub(super) const PARTITION_DEFINED: u8 = 23;
 pub(super) const CLOSED_BY: u8 = 24;
 pub(super) const RESET: u8 = 25;
+pub(super) const ALLOWED: u8 = 26;
 // From here on what a checkpoint keeps.
 pub(super) const KEPT_COUNTERS: u8 = 64;
 pub(super) const KEPT_METER: u8 = 65;

@@ -9,7 +9,7 @@ use super::encode;
 use tollgate_core::lanes::{Effect, Kept};
 
 /// How many kinds of effects there are.
-const KINDS: usize = 31;
+const KINDS: usize = 32;
 
 /// Which kind of effect it is, from 0 up to [`KINDS`]. A new one is noticed here first.
 fn kind(effect: &Effect) -> usize {
@@ -47,6 +47,7 @@ fn kind(effect: &Effect) -> usize {
         Effect::PartitionDefined { .. } => 28,
         Effect::ClosedBy { .. } => 29,
         Effect::Reset { .. } => 30,
+        Effect::Allowed { .. } => 31,
     }
 }
 

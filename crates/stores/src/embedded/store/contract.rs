@@ -32,10 +32,7 @@ impl Meters for Embedded {
     }
 
     async fn consume(&self, asks: Vec<Ask>) -> Answer<Vec<Result<Paid, AskError>>> {
-        self.tell(Kind::Change, move |state, now| {
-            asks.iter().map(|ask| state.scheduler.consume(ask, now)).collect()
-        })
-        .await
+        self.tell(Kind::Consume, move |state, now| state.consume(&asks, now)).await
     }
 
     async fn peek(&self, asks: Vec<Ask>) -> Answer<Vec<Result<Standing, AskError>>> {
@@ -194,6 +191,7 @@ impl Lanes for Embedded {
         self.tell(Kind::Change, |state, now| {
             state.due_told = None;
             state.scheduler.advance(now);
+            state.take_back_slices(now);
         })
         .await
     }

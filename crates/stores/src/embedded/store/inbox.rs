@@ -1,5 +1,6 @@
 //! What waits for the writer: commands from anywhere, and news from the committer.
 
+use super::slices::Ahead;
 use super::upkeep::UpkeepNews;
 use super::writer::State;
 use crate::embedded::committer::Refused;
@@ -19,6 +20,8 @@ pub(super) enum Kind {
     Look,
     /// When all that it saw and did lasts.
     Change,
+    /// As [`Self::Change`], or at once if a slice covers it.
+    Consume,
 }
 
 /// Sends an answer, or the reason why there is none.
@@ -113,12 +116,14 @@ pub(super) struct Cargo {
     pub(super) bodies: Vec<(CallId, usize)>,
     /// Where bodies were that are needed no more once the batch lasts.
     pub(super) freed: Vec<u64>,
+    /// What was consumed and answered already.
+    pub(super) ahead: Ahead,
 }
 
 /// What the committer has to say.
 pub(super) enum News {
     /// A batch of so many bytes lasts, and is being answered.
-    Committed { place: BatchPlace, bytes: usize, bodies: Vec<(CallId, usize)>, freed: Vec<u64> },
+    Committed { place: BatchPlace, bytes: usize, cargo: Cargo },
     /// A batch was not committed.
     Refused(Refused, Cargo),
     /// From the upkeep.

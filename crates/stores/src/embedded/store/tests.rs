@@ -10,6 +10,7 @@ mod full;
 mod history;
 mod order;
 mod restoring;
+mod slices;
 mod time;
 mod trouble;
 mod upkeep;

@@ -7,6 +7,7 @@
 use super::bodies::RecentBodies;
 use super::inbox::{Cargo, Command, Inbox, Kind, News, Waiting};
 use super::records;
+use super::slices::Slices;
 use super::upkeep::{OldBody, Upkeep, UpkeepNews};
 use super::{TimeSource, Wakes};
 use crate::embedded::committer::{Committer, Refused};
@@ -14,9 +15,9 @@ use crate::embedded::log::{Batch, LogError, Position, SegmentNumber};
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use tollgate_core::Timestamp;
-use tollgate_core::contract::StoreError;
+use tollgate_core::contract::{Ask, AskError, Paid, StoreError};
 use tollgate_core::lanes::{CallId, Effect, End, Scheduler};
+use tollgate_core::{Now, Timestamp};
 
 /// A batch of this size takes no more commands until it is handed over.
 const BATCH_BYTES_MAX: usize = 8 << 20;
@@ -24,6 +25,9 @@ const BATCH_BYTES_MAX: usize = 8 << 20;
 const SUBMITTED_MAX: usize = 2;
 /// How long a full disk is left alone before it is tried again.
 const FULL_RETRY: Duration = Duration::from_millis(250);
+/// How many slices are looked at for being idle with each command, and when nothing else is done.
+const LOOKED_AT: usize = 2;
+const LOOKED_AT_LONG: usize = 1_000;
 /// How many ends of calls are remembered.
 const ENDS_MAX: usize = 100_000;
 
@@ -32,6 +36,9 @@ pub(super) struct State {
     pub(super) scheduler: Scheduler,
     /// When something is due next, as it was told last.
     pub(super) due_told: Option<Timestamp>,
+    slices: Slices,
+    /// What was consumed last may be told at once.
+    is_covered: bool,
     bodies: RecentBodies,
     ends: HashMap<CallId, End>,
     /// In the order in which they ended.
@@ -54,6 +61,8 @@ impl State {
         Self {
             scheduler,
             due_told: None,
+            slices: Slices::default(),
+            is_covered: false,
             bodies: RecentBodies::default(),
             ends: HashMap::new(),
             ended: VecDeque::new(),
@@ -66,6 +75,19 @@ impl State {
         }
         let located = self.scheduler.located(id);
         located.map_or(BodyAt::Gone, |bits| BodyAt::Log(Position::from_bits(bits)))
+    }
+
+    pub(super) fn consume(&mut self, asks: &[Ask], now: Now) -> Vec<Result<Paid, AskError>> {
+        let Self { scheduler, slices, .. } = self;
+        let answers: Vec<_> = asks.iter().map(|ask| scheduler.consume(ask, now)).collect();
+        self.is_covered = slices.covers(asks, &answers, scheduler, now);
+        slices.take_back(LOOKED_AT, scheduler, now);
+        answers
+    }
+
+    /// Takes back slices that nobody uses.
+    pub(super) fn take_back_slices(&mut self, now: Now) {
+        self.slices.take_back(LOOKED_AT_LONG, &mut self.scheduler, now);
     }
 
     pub(super) fn end(&self, id: CallId) -> Option<End> {
@@ -139,8 +161,10 @@ impl Writer {
 
     pub(super) fn run(mut self) {
         let _ends = Ends(self.inbox.clone(), self.woken.clone());
-        // What came due while nothing ran, and who has something to start.
-        self.state.scheduler.advance((self.now)());
+        // What came due while nothing ran, what may have been consumed, and who has something to start.
+        let now = (self.now)();
+        self.state.scheduler.advance(now);
+        self.state.scheduler.charge_allowed(now);
         self.record();
         self.wake();
         self.submit();
@@ -154,7 +178,10 @@ impl Writer {
             news.into_iter().for_each(|news| self.heed(news));
             commands.into_iter().for_each(|command| self.perform(command));
             self.wake();
-            if !is_closed {
+            if is_closed {
+                self.state.slices.take_back_all(&mut self.state.scheduler);
+                self.record();
+            } else {
                 self.try_again();
             }
             self.submit();
@@ -194,9 +221,14 @@ impl Writer {
         if self.full_until.is_some() {
             return command.refuse(full());
         }
+        let is_ahead = command.kind() == Kind::Consume;
         let reply = command.perform(&mut self.state, (self.now)());
-        self.cargo.replies.push(reply);
         self.record();
+        if is_ahead && self.state.is_covered {
+            reply(Ok(()));
+        } else {
+            self.cargo.replies.push(reply);
+        }
         if self.batch.bytes() >= BATCH_BYTES_MAX {
             self.hand_over();
         }
@@ -218,6 +250,7 @@ impl Writer {
             }
         }
         self.effects = effects;
+        self.cargo.ahead.and(self.state.slices.take_ahead());
         self.cargo.freed.extend(self.state.scheduler.take_freed());
     }
 
@@ -250,8 +283,9 @@ impl Writer {
             Box::new(move |outcome| match outcome {
                 Ok(place) => {
                     // The writer hears of it before anyone who was answered can ask for more.
-                    let Cargo { replies, bodies, freed } = cargo;
-                    inbox.news(News::Committed { place, bytes, bodies, freed });
+                    let mut cargo = cargo;
+                    let replies = std::mem::take(&mut cargo.replies);
+                    inbox.news(News::Committed { place, bytes, cargo });
                     replies.into_iter().for_each(|reply| reply(Ok(())));
                 }
                 Err(refused) => inbox.news(News::Refused(refused, cargo)),
@@ -261,7 +295,9 @@ impl Writer {
 
     fn heed(&mut self, news: News) {
         match news {
-            News::Committed { place, bytes, bodies, freed } => {
+            News::Committed { place, bytes, cargo } => {
+                let Cargo { bodies, freed, ahead, .. } = cargo;
+                self.state.slices.lasts(ahead);
                 self.submitted -= 1;
                 self.full_until = None;
                 self.upkeep.since += bytes as u64;

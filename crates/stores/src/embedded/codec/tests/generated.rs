@@ -24,7 +24,7 @@ pub(super) fn effect_of(kind: usize) -> BoxedStrategy<Effect> {
         6..=14 => of_calls(kind),
         15..=19 => of_receipts_and_records(kind),
         26 | 27 => of_the_dead(kind),
-        28..=30 => of_operators(kind),
+        28..=31 => of_operators(kind),
         _ => kept_of(kind).prop_map(Effect::Kept).boxed(),
     }
 }
@@ -112,6 +112,9 @@ fn of_operators(kind: usize) -> BoxedStrategy<Effect> {
                 reason: reason.into(),
                 now,
             })
+            .boxed(),
+        31 => (meter_name(), 0..=u64::MAX)
+            .prop_map(|(meter, units)| Effect::Allowed { meter, units })
             .boxed(),
         30 => (meter_name(), now()).prop_map(|(meter, now)| Effect::Reset { meter, now }).boxed(),
         _ => panic!("no kind {kind}"),

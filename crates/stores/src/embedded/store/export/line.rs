@@ -24,6 +24,7 @@ pub(super) enum Line {
     Call(Box<CallLine>),
     Dedupe(DedupeLine),
     Receipt(ReceiptLine),
+    Allowed(AllowedLine),
     Record(RecordLine),
     Join(JoinLine),
     End(EndLine),
@@ -91,6 +92,16 @@ pub(super) struct ReceiptLine {
     until: Instant,
 }
 
+/// Units that may have been consumed and were not written down.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct AllowedLine {
+    limit: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    partition: Option<String>,
+    units: u64,
+}
+
 /// A record that a caller wrote.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -146,6 +157,11 @@ impl Line {
                 let (key, (value, value_base64)) = (key.to_string(), written(bytes));
                 Self::Record(RecordLine { key, revision: *revision, value, value_base64 })
             }
+            Effect::Allowed { meter: (limit, partition), units } => Self::Allowed(AllowedLine {
+                limit: limit.to_string(),
+                partition: partition.as_ref().map(ToString::to_string),
+                units: *units,
+            }),
             Effect::Counted { key, left } => {
                 Self::Join(JoinLine { key: key.to_string(), left: *left })
             }
@@ -248,6 +264,11 @@ impl Line {
             Self::Join(JoinLine { key, left }) => {
                 Effect::Counted { key: name(Key::new, &key)?, left }
             }
+            Self::Allowed(AllowedLine { limit, partition, units }) => {
+                let limit = name(LimitName::new, &limit)?;
+                let meter = (limit, optional(Partition::new, partition.as_deref())?);
+                Effect::Allowed { meter, units }
+            }
             Self::Counters(line) => Effect::Kept(line.read()),
             Self::Meter(line) => Effect::Kept(line.read()?),
             Self::Lane(line) => Effect::Kept(line.read()?),
@@ -281,6 +302,7 @@ impl Line {
             Self::Call(_) => (3, String::new(), 0, None),
             Self::Dedupe(line) => of(4, &line.queue, 0, Some(&line.key)),
             Self::Receipt(line) => (5, format!("{:020}", line.id), 0, None),
+            Self::Allowed(line) => of(5, &line.limit, 1, line.partition.as_ref()),
             Self::Record(line) => of(6, &line.key, 0, None),
             Self::Join(line) => of(7, &line.key, 0, None),
             Self::End(_) => (8, String::new(), 0, None),

@@ -8,9 +8,9 @@ use std::io;
 use std::pin::pin;
 use std::sync::{Arc, Condvar, Mutex};
 use std::task::{Context, Poll, Waker};
-use tollgate_core::contract::{Lanes, Meters};
+use tollgate_core::contract::{Ask, Lanes, Meters};
 use tollgate_core::lanes::{Act, NewCall, QueueSpec};
-use tollgate_core::{Key, Now};
+use tollgate_core::{Definition, Key, Limit, LimitName, Now, Priority, Span, Toll};
 
 /// Open or shut: syncs of files wait until it is open.
 #[derive(Debug, Default)]
@@ -99,13 +99,18 @@ impl DiskFile for Gated<dyn DiskFile> {
     }
 }
 
-#[test]
-fn a_duplicate_is_answered_when_the_first_call_lasts() {
+/// A store on a disk whose syncs wait while the gate is shut.
+fn gated() -> (Embedded, Arc<Gate>) {
     let gate = Arc::new(Gate::default());
     let inner = Host::new(1).open().unwrap();
     let disk: Arc<dyn Disk> = Arc::new(Gated::<dyn Disk> { gate: gate.clone(), inner });
     let now = Arc::new(Now::default);
-    let store = Embedded::on(disk, StoreSettings::default(), now).unwrap().store;
+    (Embedded::on(disk, StoreSettings::default(), now).unwrap().store, gate)
+}
+
+#[test]
+fn a_duplicate_is_answered_when_the_first_call_lasts() {
+    let (store, gate) = gated();
     wait(store.define_queue(queue(), QueueSpec::default())).unwrap().unwrap();
     gate.set(true);
     // Also if the test fails: the store waits for its syncs when it is dropped.
@@ -132,4 +137,35 @@ fn a_duplicate_is_answered_when_the_first_call_lasts() {
     drop(opens);
     let ids = [wait(first), wait(again)].map(|acted| acted.unwrap().remove(0).unwrap().enqueued[0]);
     assert_eq!(ids[0], ids[1]);
+}
+
+#[test]
+fn what_a_slice_covers_is_answered_before_the_sync_and_no_more() {
+    let (store, gate) = gated();
+    let opens = Opens(gate.clone());
+    let limit = LimitName::new("l").unwrap();
+    let definition = Definition::new(Limit::per_hour(100)).unwrap();
+    wait(store.define_limits(vec![(limit.clone(), Some(definition))])).unwrap();
+    let ask = || {
+        let toll = Toll { limit: limit.clone(), partition: None, weight: 1, hears_feedback: false };
+        let (priority, life) = (Priority::default(), Span::from_secs(30));
+        vec![Ask { tolls: vec![toll], priority, delay_max: None, life }]
+    };
+    // The second finds the meter busy, and its slice lasts when it is answered.
+    for _ in 0..2 {
+        let _ = wait(store.consume(ask())).unwrap().remove(0).unwrap();
+    }
+    gate.set(true);
+    for _ in 0..6 {
+        let _ = wait(store.consume(ask())).unwrap().remove(0).unwrap();
+    }
+    let mut context = Context::from_waker(Waker::noop());
+    let mut beyond = pin!(store.consume(ask()));
+    assert!(beyond.as_mut().poll(&mut context).is_pending());
+    let mut too_much = ask();
+    too_much[0].tolls[0].weight = 99;
+    assert!(wait(store.consume(too_much)).unwrap().remove(0).is_err(), "refused at once");
+    assert!(beyond.as_mut().poll(&mut context).is_pending(), "the slice is used up");
+    drop(opens);
+    let _ = wait(beyond).unwrap().remove(0).unwrap();
 }

@@ -6,7 +6,7 @@ use tollgate_core::contract::{Ask, AskError, Meters};
 use tollgate_core::{Definition, Limit, LimitName, Now, Priority, Span, Toll};
 
 impl Machine {
-    fn consume(&self) -> Result<(), AskError> {
+    pub(super) fn consume(&self) -> Result<(), AskError> {
         let limit = LimitName::new("l").unwrap();
         let tolls = vec![Toll { limit, partition: None, weight: 1, hears_feedback: false }];
         let (priority, life) = (Priority::default(), Span::from_secs(30));

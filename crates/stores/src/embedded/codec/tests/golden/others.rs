@@ -64,6 +64,7 @@ fn settings() -> Vec<(&'static str, Effect)> {
                 now: now(),
             },
         ),
+        ("1a 0006737472697065 06", Effect::Allowed { meter: (limit(), None), units: 6 }),
         (
             "19 0006737472697065 8580c8a19b92f5d918 05",
             Effect::Reset { meter: (limit(), None), now: now() },
