@@ -5,7 +5,7 @@
 use anyhow::bail;
 
 use crate::plan::{FULL, Plan, QUICK};
-use crate::{decisions, http, lanes, longest, machine, memory, store, waiters};
+use crate::{decisions, drain, http, lanes, longest, machine, memory, store, waiters};
 
 /// Runs the whole comparison, or one child's part of it.
 pub fn run(arguments: &[String]) -> anyhow::Result<()> {
@@ -59,6 +59,20 @@ pub fn run_store(arguments: &[String]) -> anyhow::Result<()> {
         [store::COMMAND, folder] => return answer(&store::restart_here(folder)?),
         _ => bail!("unknown arguments {arguments:?}: give none"),
     }
+    Ok(())
+}
+
+/// Runs the bench of draining at the limit, or one row of it.
+pub fn run_drain(arguments: &[String]) -> anyhow::Result<()> {
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let rows = match arguments.as_slice() {
+        [] => drain::rows(),
+        [tenants, calls, workers] => {
+            vec![drain::row(tenants.parse()?, calls.parse()?, workers.parse()?)]
+        }
+        _ => bail!("unknown arguments {arguments:?}: give none, or tenants, calls and workers"),
+    };
+    println!("{}\n\n{}", machine::describe(), drain::measure(&rows)?);
     Ok(())
 }
 

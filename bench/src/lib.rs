@@ -12,6 +12,8 @@ mod keys;
 mod plan;
 
 mod decisions;
+mod drain;
+mod folder;
 mod http;
 mod lanes;
 mod longest;
@@ -25,4 +27,4 @@ mod machine;
 mod process;
 mod table;
 
-pub use command::{run, run_http, run_lanes, run_store};
+pub use command::{run, run_drain, run_http, run_lanes, run_store};

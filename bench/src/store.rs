@@ -1,7 +1,7 @@
 //! The embedded store on this machine's disk: life cycles beside a bare log that does the same writes
 //! and syncs, restarts, and lateness.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -16,6 +16,7 @@ use tollgate_stores::embedded::disk::RealDisk;
 use tollgate_stores::embedded::log::{Batch, Log, LogError, SegmentNumber, Settings};
 use tollgate_stores::embedded::{Embedded, TimeSource};
 
+use crate::folder::{Folder, size_of_folder};
 use crate::process;
 use crate::table::{Table, grouped};
 
@@ -203,32 +204,4 @@ fn clock() -> TimeSource {
 fn rate(calls: usize, time: Duration) -> usize {
     let nanos = time.as_nanos().max(1);
     usize::try_from(calls as u128 * 1_000_000_000 / nanos).unwrap_or(usize::MAX)
-}
-
-fn size_of_folder(folder: &Path) -> anyhow::Result<u64> {
-    let files = std::fs::read_dir(folder)?;
-    let sizes = files.map(|file| Ok(file?.metadata()?.len()));
-    sizes.sum::<std::io::Result<u64>>().context("the size of a folder")
-}
-
-/// A folder that is removed in the end.
-struct Folder {
-    path: PathBuf,
-}
-
-impl Folder {
-    fn new(name: &str) -> anyhow::Result<Self> {
-        let path = std::env::current_dir()?
-            .join("target")
-            .join(format!("bench-{name}-{}", std::process::id()));
-        let _ = std::fs::remove_dir_all(&path);
-        std::fs::create_dir_all(&path)?;
-        Ok(Self { path })
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.path);
-    }
 }
