@@ -86,6 +86,18 @@ pub fn finish(tag: u64, units: u64, lane_weight: u32) -> u64 {
     tag.saturating_add(u64::try_from(served).unwrap_or(u64::MAX)).min(TAG_MAX)
 }
 
+/// The tag with which a lane comes to stand at a meter: where it was served to, or, if that is behind
+/// what is served now, where a newcomer begins.
+pub fn start(finish: u64, vtime: u64, round: u64) -> u64 {
+    if finish > vtime { finish } else { vtime.max(round) }
+}
+
+/// How far lanes are served on average once one of `standing` was served so much: a newcomer begins
+/// there. If newcomers began where the last start did, ever new ones would starve who was served once.
+pub fn round(from: u64, served: u64, standing: u64) -> u64 {
+    from.saturating_add(served / standing.max(1)).min(TAG_MAX)
+}
+
 /// Who else is at a meter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Company {

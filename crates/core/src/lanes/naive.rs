@@ -38,6 +38,8 @@ pub struct Naive {
     overrides: BTreeMap<MeterKey, Definition>,
     /// The virtual time of each meter; 0 if it is not here.
     vtimes: BTreeMap<MeterKey, u64>,
+    /// How far lanes are served at each meter, on average; 0 if it is not here.
+    rounds: BTreeMap<MeterKey, u64>,
     /// How far each lane was served at each meter; 0 if it is not here.
     finishes: BTreeMap<(LaneKey, MeterKey), u64>,
     queues: BTreeMap<QueueName, Queue>,

@@ -40,6 +40,7 @@ macro_rules! lanes_conformance {
                 a_delayed_call_supersedes_and_takes_no_place_over;
             turns:
                 a_limit_shared_by_two_lanes_alternates_between_them,
+                ever_new_lanes_do_not_starve_one_that_was_served,
                 two_queues_that_ask_share_a_limit,
                 a_queue_that_asks_no_more_has_no_turn,
                 a_fat_call_waits_for_its_whole_weight_and_is_not_overtaken_at_its_meter,

@@ -19,6 +19,22 @@ pub async fn a_limit_shared_by_two_lanes_alternates_between_them(stage: impl Sta
     assert_eq!(order, [a[0], b[0], a[1], b[1], a[2], b[2]]);
 }
 
+pub async fn ever_new_lanes_do_not_starve_one_that_was_served(stage: impl Stage) {
+    let mut world = World::new(stage).await;
+    world.limit("l", one_in(1)).await;
+    let old = world.several::<9>(paying("parallel", "old", [("l", 1)])).await;
+    let mut served = 0;
+    for newcomer in 0..20 {
+        let lane = format!("new {newcomer}");
+        world.enqueue(paying("parallel", &lane, [("l", 1)])).await;
+        let started = world.claim("parallel", 1).await;
+        served += started.iter().filter(|call| old.contains(call)).count();
+        world.wait(1);
+    }
+    // There are ever more of them, and it has its share among those that stand there.
+    assert!((4..=9).contains(&served), "{served} of 20");
+}
+
 pub async fn two_queues_that_ask_share_a_limit(stage: impl Stage) {
     let mut world = World::new(stage).await;
     world.limit("l", one_in(1)).await;

@@ -125,7 +125,12 @@ impl Naive {
             let vtime = self.vtimes.entry(line.meter.clone()).or_default();
             *vtime = tag.max(*vtime);
             let finish = turn::finish(tag, line.weight, lane_weight);
-            self.finishes.insert((call.lane_key(), line.meter), finish);
+            let standing = self.heads.values().filter(|head| stands_at(head, &line.meter)).count();
+            let round = self.rounds.entry(line.meter.clone()).or_default();
+            let next = turn::round((*round).max(tag), finish - tag, standing as u64);
+            self.finishes.insert((call.lane_key(), line.meter.clone()), finish);
+            let here = self.finishes.iter().filter(|((_, meter), _)| *meter == line.meter);
+            *round = next.min(here.map(|(_, finish)| *finish).max().unwrap_or(0));
         }
     }
 

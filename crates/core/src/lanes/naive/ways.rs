@@ -96,7 +96,7 @@ impl Naive {
         }
         let vtime = self.vtimes.get(meter).copied().unwrap_or(0);
         let finish = self.finishes.get(&(call.lane_key(), meter.clone())).copied().unwrap_or(0);
-        vtime.max(finish)
+        crate::turn::start(finish, vtime, self.rounds.get(meter).copied().unwrap_or(0))
     }
 
     /// A head's place in the order at a meter.

@@ -279,6 +279,8 @@ impl Scheduler {
             let book = &mut self.meters[meter];
             book.vtime = book.vtime.max(tag);
             book.farthest = book.farthest.max(finish);
+            book.round = turn::round(book.round.max(tag), finish - tag, book.standing());
+            book.round = book.round.min(book.farthest);
             self.lanes[lane].set_finish(meter, book.birth, finish);
             self.served.push(meter);
         }

@@ -226,7 +226,7 @@ impl Scheduler {
             _ => {
                 let meter = self.calls.lines(call)[line].meter;
                 let book = &self.meters[meter];
-                book.vtime.max(self.lanes[lane].finish(meter, book))
+                crate::turn::start(self.lanes[lane].finish(meter, book), book.vtime, book.round)
             }
         };
         Place::new(call.priority, tag, call.arrival)

@@ -68,6 +68,8 @@ pub(super) struct MeterBook {
     pub(super) meter: Option<Box<Meter>>,
     /// The start tag of the last that started: what fair queueing counts from.
     pub(super) vtime: u64,
+    /// How far lanes are served that stand here, on average: where a newcomer begins.
+    pub(super) round: u64,
     /// How far any lane was served.
     pub(super) farthest: u64,
     /// Who stands here, a crowd for each queue: almost always one.
@@ -286,6 +288,7 @@ impl Meters {
             partition: partition.cloned(),
             meter: None,
             vtime: 0,
+            round: 0,
             farthest: 0,
             crowds: SmallVec::new(),
             senior: None,
