@@ -45,18 +45,11 @@ impl Opened {
 
     /// Closes the gate and opens it again.
     async fn reopen(mut self) -> Self {
-        self.gate = None;
+        if let Some(gate) = self.gate.take() {
+            patiently(gate.shut_down()).await;
+        }
         let builder = Tollgate::builder().clock(self.clock.clone());
-        let gate = patiently(async {
-            loop {
-                // Whoever still settles something holds the folder.
-                match builder.clone().open(self.folder.path()).await {
-                    Ok(gate) => return gate,
-                    Err(_) => tokio::task::yield_now().await,
-                }
-            }
-        });
-        let gate = gate.await;
+        let gate = builder.open(self.folder.path()).await.unwrap();
         Self { gate: Some(gate), ..self }
     }
 

@@ -6,6 +6,9 @@ use tollgate_core::contract;
 use tollgate_core::lanes::{ActError, QueueError};
 use tollgate_core::{Cause, LimitError, NameError, Span, Standing, TollError, UNITS_MAX};
 
+/// What the keys of records begin with that the engine keeps for itself.
+pub(crate) const RESERVED: &str = "tollgate/";
+
 /// Why an ask was not granted. The variants differ by what the caller can do.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -28,6 +31,14 @@ pub enum Error {
     /// A meter cannot be changed so.
     #[error(transparent)]
     Meter(contract::MeterError),
+}
+
+impl Error {
+    /// Whether the store may answer later: it is full, or out of reach.
+    pub(crate) fn may_pass(&self) -> bool {
+        let Self::Store(StoreError::Kept(error)) = self else { return false };
+        !matches!(error, contract::StoreError::Failed { .. })
+    }
 }
 
 impl From<contract::MeterError> for Error {
@@ -191,6 +202,14 @@ pub enum AskError {
     /// Tolls that can never be paid as they are.
     #[error(transparent)]
     Toll(TollError),
+    /// A record that is not the caller's.
+    #[error("keys that begin with {RESERVED:?} are Tollgate's own: choose another")]
+    ReservedKey,
+    /// A schedule's call with a time of its own.
+    #[error(
+        "a call of a schedule counts its times from each tick: give it a delay, and no instant"
+    )]
+    InstantInSchedule,
     /// There is nothing to renew.
     #[error(
         "this receipt holds no slots, so there is nothing to renew: settle it before it expires"

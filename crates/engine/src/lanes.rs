@@ -27,7 +27,7 @@ pub(crate) use acquire::Acquires;
 pub(crate) use holds::{Doing, Held};
 
 use crate::clock::Clock;
-use crate::error::Error;
+use crate::error::{AskError, Error, RESERVED};
 use acquire::Waiting;
 use claims::Claims;
 use driver::Driver;
@@ -38,7 +38,7 @@ use schedules::Ticks;
 use std::sync::Arc;
 use tollgate_core::contract::Lanes;
 use tollgate_core::lanes::{
-    Act, Acted, CallId, Claimed, Explanation, Lease, QueueSpec, Record, Scope,
+    Act, Acted, CallId, Claimed, Explanation, Lease, QueueSpec, Record, Scope, Write,
 };
 use tollgate_core::{Key, LaneName, Now, QueueName, Span};
 
@@ -121,7 +121,25 @@ impl<S: Lanes + 'static> Engine<S> {
 
     /// Makes one atomic change.
     pub async fn act(&self, act: Act) -> Result<Acted, Error> {
+        if act.write.iter().any(|write| write.key.starts_with(RESERVED)) {
+            return Err(AskError::ReservedKey.into());
+        }
         self.parts.act(act).await
+    }
+
+    /// Writes a record of Tollgate's own, if it is still as expected.
+    pub async fn keep(&self, write: Write) -> Result<Acted, Error> {
+        self.parts.act(Act { write: vec![write], ..Act::default() }).await
+    }
+
+    /// Waits until all is settled that passes have let go of. The store is closed with the last handle.
+    pub async fn quiet(&self) {
+        self.parts.pulse.until_quiet().await;
+    }
+
+    /// Ready when the store has failed, or the engine is closed.
+    pub async fn ended(&self) {
+        self.parts.pulse.until_ended().await;
     }
 
     /// Settles a start, and makes what follows from it, in one act.

@@ -191,6 +191,17 @@ impl Pass {
         Ok(())
     }
 
+    /// Whether it holds slots: they are freed when it is dropped.
+    pub fn holds_slots(&self) -> bool {
+        match self.paid.as_deref() {
+            Some(Paid::Memory { lines, .. }) => {
+                lines.iter().any(|line| line.payment.hold.is_some())
+            }
+            Some(Paid::Kept(held)) => held.holds_slots(),
+            None => false,
+        }
+    }
+
     /// Goes on without the pass: a receipt that settles until `life` has passed, at most an hour,
     /// and holds the slots until then. `None` if the pass has nothing to settle or hold.
     pub async fn into_receipt(mut self, life: impl Into<Span>) -> Option<Receipt> {

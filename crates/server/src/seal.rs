@@ -3,7 +3,7 @@
 
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
-use tollgate::lanes::{Act, ActError, Key, Revision, Write};
+use tollgate::lanes::{ActError, Key, Revision, Write};
 use tollgate::{Error, NameError, Tollgate};
 
 /// Bytes of a tag.
@@ -13,7 +13,7 @@ pub(crate) const TAG_BYTES: usize = 32;
 const KEY_BYTES: usize = 64;
 
 /// Where the key is kept.
-const KEY: &str = "server/seal";
+const KEY: &str = "tollgate/seal";
 
 /// Why there is no key.
 #[derive(Debug, thiserror::Error)]
@@ -62,7 +62,7 @@ impl Seal {
             return Ok(Self { keyed: Hmac::new(&made.into()) });
         }
         let write = Write { key: Key::new(KEY)?, expected: Revision(0), bytes: Some(made.into()) };
-        match gate.act(Act { write: vec![write], ..Act::default() }).await {
+        match gate.keep(write).await {
             Ok(_) => return Ok(Self { keyed: Hmac::new(&made.into()) }),
             // There is one.
             Err(Error::Act(ActError::RevisionDiffers { .. })) => {}

@@ -10,7 +10,8 @@ pub use calls::Worker;
 use crate::embedded::{Embedded, OpenError};
 use std::path::Path;
 use std::sync::Arc;
-use tollgate_engine::{Ahead, Clock, Engine, Error, Limiter, Settings};
+use tollgate_core::contract::StoreError as KeptError;
+use tollgate_engine::{Ahead, Clock, Engine, Error, Limiter, Settings, StoreError};
 
 /// One set of limits, and the calls that wait for them. Clones share it.
 #[derive(Debug, Clone)]
@@ -62,7 +63,10 @@ impl Builder {
     pub async fn open(self, folder: impl AsRef<Path>) -> Result<Tollgate, GateError> {
         let clock = self.settings.clock;
         let source = clock.clone();
-        let opened = Embedded::open(folder.as_ref(), Arc::new(move || source.both()))?;
+        let folder = folder.as_ref().to_owned();
+        // Reading it may take seconds: not on a thread that others need.
+        let open = move || Embedded::open(&folder, Arc::new(move || source.both()));
+        let opened = on_a_thread(open).await.map_err(StoreError::from)??;
         if let Some(torn) = &opened.report.torn {
             tracing::info!(?torn, "a commit that a crash interrupted was cut off");
         }
@@ -71,6 +75,20 @@ impl Builder {
         let engine = Engine::start(opened.store, clock).await?;
         Ok(Tollgate { backend: Backend::Embedded(engine) })
     }
+}
+
+/// Runs what takes long on a thread of its own.
+async fn on_a_thread<T: Send + 'static>(
+    run: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, KeptError> {
+    let (reply, answer) = tokio::sync::oneshot::channel();
+    let failed = |reason: String| KeptError::Failed { reason };
+    let spawned = std::thread::Builder::new().name("tollgate-open".to_owned()).spawn(move || {
+        // Nobody need wait for it.
+        let _ = reply.send(run());
+    });
+    spawned.map_err(|error| failed(format!("no thread could be started: {error}")))?;
+    answer.await.map_err(|_| failed("it panicked while it was opened".to_owned()))
 }
 
 /// Why a gate could not be opened.
@@ -83,6 +101,12 @@ pub enum GateError {
     /// What is in it cannot be used.
     #[error(transparent)]
     Use(#[from] Error),
+}
+
+impl From<StoreError> for GateError {
+    fn from(error: StoreError) -> Self {
+        Self::Use(error.into())
+    }
 }
 
 impl Tollgate {
@@ -100,6 +124,20 @@ impl Tollgate {
     /// Starts from the defaults.
     pub fn builder() -> Builder {
         Builder::default()
+    }
+
+    /// Lets go of the folder, once all is settled that passes have let go of. Another handle, or a worker
+    /// that runs, keeps it open until it is dropped, too.
+    pub async fn shut_down(self) {
+        let Backend::Embedded(engine) = self.backend else { return };
+        engine.quiet().await;
+        // The last handle waits for the disk: not on a thread that others need.
+        let (done, closed) = tokio::sync::oneshot::channel::<()>();
+        let closing = move || drop((engine, done));
+        if std::thread::Builder::new().name("tollgate-close".to_owned()).spawn(closing).is_ok() {
+            // It is dropped unsent when the engine is.
+            let _ = closed.await;
+        }
     }
 
     /// The limiter underneath, for code that cannot await: the same limits, the same meters. `None` if

@@ -89,3 +89,53 @@ async fn a_call_that_was_not_started_is_handed_back() {
     pass.cancel().await;
     assert!(opened.gate().consume(toll("l", "p")).await.is_ok());
 }
+
+#[tokio::test]
+async fn who_waits_second_is_not_overtaken_either() {
+    let opened = Opened::with(Limit::per_second(1).burst(10)).await;
+    let _ = opened.gate().consume(toll("l", "p").weight(10)).await.unwrap();
+    let mut waiting = Vec::new();
+    for call in [CallId(0), CallId(1)] {
+        let gate = opened.gate().clone();
+        waiting.push(tokio::spawn(async move { gate.acquire(toll("l", "p").weight(10)).await }));
+        opened.is_so(call, |found| found.position.is_some()).await;
+    }
+    opened.clock.advance(Span::from_secs(10));
+    let first = patiently(waiting.remove(0)).await.unwrap().unwrap();
+    drop(first);
+    opened.ends(CallId(0)).await;
+    opened.clock.advance(Span::from_secs(5));
+    for _ in 0..20 {
+        assert!(opened.gate().consume(toll("l", "p")).await.is_err(), "the second saves for it");
+    }
+    opened.clock.advance(Span::from_secs(5));
+    let _ = patiently(waiting.remove(0)).await.unwrap().unwrap();
+}
+
+#[tokio::test]
+async fn a_pass_that_did_not_have_to_wait_is_settled_as_one_that_did() {
+    let opened = Opened::with(Limit::per_hour(100)).await;
+    let mut pass = opened.gate().acquire(toll("l", "p").weight(50)).await.unwrap();
+    pass.settle("l", 20).await.unwrap();
+    assert_eq!(opened.gate().meter("l", Some("p")).await.unwrap().standing.remaining, 80);
+    opened.gate().acquire(toll("l", "p").weight(50)).await.unwrap().cancel().await;
+    assert_eq!(opened.gate().meter("l", Some("p")).await.unwrap().standing.remaining, 80);
+}
+
+#[tokio::test]
+async fn who_waits_for_a_call_that_was_cancelled_is_told() {
+    let opened = Opened::with(Limit::per(1, Span::from_days(300))).await;
+    let _ = opened.gate().consume(toll("l", "p")).await.unwrap();
+    let gate = opened.gate().clone();
+    let waiting = tokio::spawn(async move { gate.acquire(toll("l", "p")).await });
+    opened.is_so(CallId(0), |found| found.position.is_some()).await;
+    assert!(opened.gate().cancel(CallId(0)).await.unwrap());
+    let told = patiently(async {
+        while !waiting.is_finished() {
+            opened.clock.advance(Span::from_secs(1));
+            tokio::task::yield_now().await;
+        }
+        waiting.await.unwrap()
+    });
+    assert!(told.await.is_err());
+}

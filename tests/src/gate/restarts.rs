@@ -68,3 +68,25 @@ async fn a_gate_in_memory_says_where_calls_can_be_kept() {
     assert!(worker.await.is_err());
     assert!(gate.explain(CallId(1)).await.is_err());
 }
+
+#[tokio::test]
+async fn a_limit_that_was_removed_takes_its_overrides_with_it() {
+    let opened = Opened::with(Limit::per_hour(2)).await;
+    let gate = opened.gate();
+    gate.override_partition("l", "big", Some(Limit::per_hour(100))).await.unwrap();
+    assert_eq!(gate.meter("l", Some("big")).await.unwrap().standing.limit, 100);
+    gate.remove("ann", "l").await.unwrap();
+    gate.limit("l", Limit::per_hour(3)).await.unwrap();
+    assert_eq!(gate.meter("l", Some("big")).await.unwrap().standing.limit, 3);
+}
+
+#[tokio::test]
+async fn records_of_tollgates_own_are_not_the_callers() {
+    let opened = Opened::new().await;
+    let key = tollgate::lanes::Key::new("tollgate/limit/x").unwrap();
+    let bytes = Some(b"not a limit"[..].into());
+    let write = vec![tollgate::lanes::Write { key, expected: tollgate::lanes::Revision(0), bytes }];
+    let act = tollgate::lanes::Act { write, ..tollgate::lanes::Act::default() };
+    let refused = opened.gate().act(act).await.unwrap_err().to_string();
+    assert!(refused.contains("tollgate/"), "{refused}");
+}

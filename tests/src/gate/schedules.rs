@@ -123,3 +123,32 @@ async fn a_schedule_can_be_paused_and_removed() {
     assert!(!gate.unschedule("s").await.unwrap());
     assert!(!gate.pause_schedule("s").await.unwrap());
 }
+
+#[tokio::test]
+async fn a_schedule_that_cannot_tick_holds_up_no_other() {
+    let opened = Opened::with(Limit::per_second(10)).await;
+    let narrow = QueueSpec { depth_max: 1, ..QueueSpec::default() };
+    opened.gate().queue("narrow", narrow).await.unwrap();
+    opened.gate().enqueue("narrow", call("a", "in the way")).await.unwrap();
+    opened.gate().schedule("a", "narrow", cron("* * * * *"), call("a", "x")).await.unwrap();
+    opened.gate().schedule("b", "q", cron("* * * * *"), call("a", "x")).await.unwrap();
+    opened.clock.advance(Span::from_minutes(1));
+    opened.come(1).await;
+}
+
+#[tokio::test]
+async fn a_schedule_said_again_stays_as_it_is() {
+    let opened = Opened::with(Limit::per_second(10)).await;
+    let gate = opened.gate();
+    gate.schedule("s", "q", cron("* * * * *"), call("a", "x")).await.unwrap();
+    gate.pause_schedule("s").await.unwrap();
+    let again = gate.schedule("s", "q", cron("* * * * *"), call("a", "x")).await.unwrap();
+    assert!(again.is_paused);
+    let opened = opened.reopen().await;
+    opened.gate().resume_schedule("s").await.unwrap();
+    opened.clock.advance(Span::from_minutes(1));
+    opened.come(1).await;
+    let instant = call("a", "x").not_before(start());
+    let refused = opened.gate().schedule("t", "q", cron("@daily"), instant).await.unwrap_err();
+    assert!(refused.to_string().contains("each tick"), "{refused}");
+}

@@ -214,3 +214,38 @@ async fn a_claim_that_finds_nothing_ends_in_time() {
     })
     .await;
 }
+
+#[tokio::test]
+async fn what_follows_from_a_call_waits_for_room() {
+    let opened = Opened::with(Limit::per_second(10)).await;
+    let narrow = QueueSpec { depth_max: 1, ..QueueSpec::default() };
+    opened.gate().queue("next", narrow).await.unwrap();
+    let in_the_way = opened.gate().enqueue("next", call("a", "first")).await.unwrap();
+    let id = opened.gate().enqueue("q", call("a", "x")).await.unwrap();
+    let (running, mut heard) =
+        run(&opened, 1, async |_| Outcome::done().enqueue("next", call("a", "second")));
+    assert_eq!(hears(&mut heard).await, "x");
+    for _ in 0..3 {
+        opened.clock.advance(Span::from_millis(250));
+        opened.is_so(id, is_in_flight).await;
+    }
+    assert!(opened.gate().cancel(in_the_way).await.unwrap());
+    patiently(async {
+        while opened.explain(id).await.is_some() {
+            opened.clock.advance(Span::from_millis(250));
+            tokio::task::yield_now().await;
+        }
+    })
+    .await;
+    let next = opened.gate().claim("next", 1, Span::ZERO).await.unwrap();
+    assert_eq!(&next[0].body[..], b"second");
+    running.stop().await;
+}
+
+#[tokio::test]
+async fn a_claim_of_nothing_is_answered_at_once() {
+    let opened = Opened::with(Limit::per_second(10)).await;
+    opened.gate().enqueue("q", call("a", "x")).await.unwrap();
+    let nothing = patiently(opened.gate().claim("q", 0, Span::from_hours(1))).await.unwrap();
+    assert!(nothing.is_empty());
+}

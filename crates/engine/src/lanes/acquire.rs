@@ -28,7 +28,7 @@ const QUEUE: &str = "tollgate:acquire";
 /// Most that one claim takes.
 const MOST: usize = 1_000;
 /// How long one claim waits before it is made anew.
-const WAIT: Span = Span::from_secs(60);
+const WAIT: Span = Span::from_secs(10);
 /// How long a store that fails a claim is left alone.
 const AGAIN: Span = Span::from_secs(1);
 
@@ -44,9 +44,15 @@ pub(super) struct Waiting {
 
 #[derive(Default)]
 struct Book {
-    waiting: HashMap<LaneName, oneshot::Sender<Started>>,
+    waiting: HashMap<LaneName, Waiter>,
     named: u64,
     is_claiming: bool,
+}
+
+struct Waiter {
+    called: oneshot::Sender<Started>,
+    /// Known once it is enqueued.
+    call: Option<CallId>,
 }
 
 impl Waiting {
@@ -75,13 +81,10 @@ impl<S: Lanes + 'static> Engine<S> {
     }
 
     async fn wait_for(&self, ask: &Ask<'_>, max_wait: Option<Span>) -> Result<Pass, Error> {
-        let asked = self.parts.asked(ask).await?;
+        let asked = Asked { is_open: true, ..self.parts.asked(ask).await? };
         let until = max_wait.map(|wait| self.parts.pulse.clock.now().plus(wait));
-        let Asked { ask, estimates, has_slots } = &asked;
-        let again =
-            || Asked { ask: ask.clone(), estimates: estimates.clone(), has_slots: *has_slots };
         // Who need not wait pays at once: nobody is overtaken by that.
-        match self.pay_asked(again()).await {
+        match self.pay_asked(asked.clone()).await {
             Err(Error::Refused(refusal)) => {
                 let is_too_long = |wait: Span| refusal.retry_after.is_some_and(|span| span > wait);
                 if max_wait.is_some_and(is_too_long) {
@@ -107,7 +110,7 @@ impl<S: Lanes + 'static> Engine<S> {
             book.named += 1;
             let lane = format!("{}-{}", parts.waiting.run.as_nanos(), book.named);
             let lane = LaneName::new(&lane)?;
-            book.waiting.insert(lane.clone(), sender);
+            book.waiting.insert(lane.clone(), Waiter { called: sender, call: None });
             lane
         };
         let (reply, named) = oneshot::channel();
@@ -128,11 +131,13 @@ impl<S: Lanes + 'static> Engine<S> {
     }
 
     async fn started(&self, started: Started, asked: Asked) -> Pass {
-        let Asked { ask, estimates, has_slots } = asked;
+        let Asked { ask, estimates, has_slots, is_open: _ } = asked;
         let limits = || ask.tolls.iter().map(|toll| toll.limit.clone());
         let open = if estimates.is_empty() { limits().collect() } else { estimates };
-        let held = KeptPass::of_lease(self.clone(), started.lease, has_slots, open);
+        // If this is dropped meanwhile, the call is handed back: nobody has started it.
+        let mut held = KeptPass::of_lease(self.clone(), started.lease, has_slots, open);
         let pass = Pass::new(Span::ZERO, self.parts.tightest(&ask.tolls).await);
+        held.is_given();
         pass.held(Box::new(held))
     }
 
@@ -145,7 +150,7 @@ impl<S: Lanes + 'static> Engine<S> {
         self.define_queue(QUEUE, spec).await?;
         if !std::mem::replace(&mut self.parts.waiting.book.lock().is_claiming, true) {
             let parts = self.parts.clone();
-            self.parts.pulse.see_through(async move { parts.call_all().await });
+            self.parts.pulse.go_on_with(async move { parts.call_all().await });
         }
         Ok(())
     }
@@ -172,20 +177,36 @@ impl<S: Lanes + 'static> Parts<S> {
         loop {
             let claimed = match self.claim(&queue, MOST, WAIT, Some(HOLD)).await {
                 Ok(claimed) => claimed,
-                Err(error) => {
+                Err(error) if error.may_pass() => {
                     tracing::warn!(%error, "nobody can be called who waits for a pass");
                     self.pulse.sleep(AGAIN).await;
                     continue;
                 }
+                // Who waits finds out why when it asks again.
+                Err(_) => return self.waiting.book.lock().waiting.clear(),
             };
             for claimed in claimed {
                 let waiting = self.waiting.book.lock().waiting.remove(&claimed.started.lane);
                 let lease = claimed.started.lease;
-                let is_called = waiting.is_some_and(|sender| sender.send(claimed.started).is_ok());
+                let is_called =
+                    waiting.is_some_and(|waiter| waiter.called.send(claimed.started).is_ok());
                 if !is_called {
                     self.give_up(lease).await;
                 }
             }
+            self.let_go_who_was_cancelled().await;
+        }
+    }
+
+    /// Who waits for a call that an operator took back waits for nothing.
+    async fn let_go_who_was_cancelled(&self) {
+        let named = |(lane, waiter): (&LaneName, &Waiter)| Some((lane.clone(), waiter.call?));
+        let named: Vec<_> = self.waiting.book.lock().waiting.iter().filter_map(named).collect();
+        let (lanes, calls): (Vec<_>, Vec<_>) = named.into_iter().unzip();
+        let Ok(found) = self.store.look(calls).await else { return };
+        let mut book = self.waiting.book.lock();
+        for (lane, _) in lanes.iter().zip(found).filter(|(_, found)| found.is_none()) {
+            book.waiting.remove(lane);
         }
     }
 
@@ -206,8 +227,14 @@ impl<S: Lanes + 'static> Parts<S> {
 
     /// Enqueues a call for who waits to hear its name, and takes it back if nobody does.
     async fn enqueue_for(&self, call: NewCall, reply: Reply) {
+        let lane = call.lane.clone();
         let acted = self.act(Act { enqueue: vec![call], ..Act::default() }).await;
         let named = acted.map(|acted| acted.enqueued.first().copied());
+        if let Ok(call) = &named
+            && let Some(waiter) = self.waiting.book.lock().waiting.get_mut(&lane)
+        {
+            waiter.call = *call;
+        }
         if let Err(Ok(Some(call))) = reply.send(named) {
             self.cancel(call).await;
         }

@@ -121,6 +121,11 @@ impl Call {
         Self { supersedes: Some(key.into()), ..self }
     }
 
+    /// Whether it names instants of the wall clock.
+    pub(super) fn has_instants(&self) -> bool {
+        matches!(self.due, Due::At(_)) || matches!(self.expires, Some(Due::At(_)))
+    }
+
     /// As the store takes it.
     pub fn into_new(self, queue: QueueName, now: Now) -> Result<NewCall, Error> {
         let key = |text: Option<String>| text.map(|text| Key::new(&text)).transpose();

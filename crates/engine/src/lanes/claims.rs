@@ -2,16 +2,18 @@
 //! wakes the next.
 
 use super::Parts;
+use super::pulse::ended;
 use crate::clock::Bell;
 use crate::error::Error;
 use parking_lot::Mutex;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::future::{Future, poll_fn};
 use std::pin::pin;
 use std::sync::Arc;
 use std::task::Poll;
 use tokio::sync::Notify;
 use tollgate_core::contract::Lanes;
+use tollgate_core::lanes::claim::CLAIM_MAX;
 use tollgate_core::lanes::{Claim, Claimed};
 use tollgate_core::{QueueName, Span, Timestamp};
 
@@ -21,8 +23,8 @@ const WAIT_MAX: Span = Span::from_hours(1);
 #[derive(Default)]
 pub(super) struct Claims {
     queues: Mutex<HashMap<QueueName, Queue>>,
-    /// Queues that are asked for until then, or no more: the store is to be told.
-    leavers: Mutex<HashMap<QueueName, Timestamp>>,
+    /// Queues that someone stopped asking for: the store is to be told until when others still do.
+    left: Mutex<BTreeSet<QueueName>>,
 }
 
 #[derive(Default)]
@@ -46,8 +48,22 @@ impl Claims {
     }
 
     /// The queues that someone stopped asking for, and until when others still do.
-    pub(super) fn take_leavers(&self) -> HashMap<QueueName, Timestamp> {
-        std::mem::take(&mut *self.leavers.lock())
+    pub(super) fn take_left(&self) -> Vec<(QueueName, Timestamp)> {
+        let left = std::mem::take(&mut *self.left.lock());
+        let queues = self.queues.lock();
+        let until = |queue: &QueueName| {
+            let last = queues.get(queue).and_then(|queue| queue.until.last_key_value());
+            last.map(|(until, _)| *until).unwrap_or_default()
+        };
+        left.into_iter()
+            .map(|queue| (until(&queue), queue))
+            .map(|(at, queue)| (queue, at))
+            .collect()
+    }
+
+    /// The store could not be told.
+    pub(super) fn tell_again(&self, queue: QueueName) {
+        self.left.lock().insert(queue);
     }
 
     fn come(self: &Arc<Self>, queue: &QueueName, until: Timestamp, bell: &Arc<Bell>) -> Place {
@@ -100,8 +116,8 @@ impl Drop for Place {
             queues.remove(&self.queue);
         }
         if self.is_asking && others.is_none_or(|others| others < self.until) {
-            self.claims.leavers.lock().insert(self.queue.clone(), others.unwrap_or_default());
             drop(queues);
+            self.claims.left.lock().insert(self.queue.clone());
             self.bell.ring();
         }
     }
@@ -116,6 +132,10 @@ impl<S: Lanes> Parts<S> {
         wait: Span,
         lease: Option<Span>,
     ) -> Result<Vec<Claimed>, Error> {
+        let most = most.min(CLAIM_MAX);
+        if most == 0 {
+            return Ok(Vec::new());
+        }
         let until = self.pulse.clock.now().plus(wait.min(WAIT_MAX));
         let mut place = self.claims.come(queue, until, &self.pulse.bell);
         loop {
@@ -131,6 +151,9 @@ impl<S: Lanes> Parts<S> {
                 return Ok(claimed);
             }
             self.woken_or_late(&mut place).await;
+            if self.pulse.has_ended() {
+                return Err(ended().into());
+            }
         }
     }
 

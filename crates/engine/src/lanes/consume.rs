@@ -6,16 +6,20 @@ use crate::ask::{Ask, Asking, Toll};
 use crate::error::{AskError, Error, Refusal, TryError};
 use crate::pass::{Pass, Receipt};
 use crate::report;
+use std::sync::Arc;
 use tollgate_core::contract::{self, Cost, Lanes, Paid, RECEIPT_LIFE_MAX, ReceiptError};
 use tollgate_core::{
     LimitName, Opening, Partition, Span, Standing, Timestamp, TollError, UNITS_MAX,
 };
 
 /// What is asked of a store, and of what the true cost can be told.
+#[derive(Clone)]
 pub(super) struct Asked {
     pub(super) ask: contract::Ask,
     pub(super) estimates: Vec<LimitName>,
     pub(super) has_slots: bool,
+    /// Without an estimate, the true cost can be told at every limit.
+    pub(super) is_open: bool,
 }
 
 impl<S: Lanes + 'static> Engine<S> {
@@ -37,16 +41,15 @@ impl<S: Lanes + 'static> Engine<S> {
 
     async fn pay(&self, ask: &Ask<'_>, delay_max: Option<Span>) -> Result<Pass, Error> {
         let mut asked = self.parts.asked(ask).await?;
-        asked.ask.delay_max = delay_max;
+        (asked.ask.delay_max, asked.is_open) = (delay_max, delay_max.is_some());
         self.pay_asked(asked).await.inspect_err(report::failed)
     }
 
     pub(super) async fn pay_asked(&self, asked: Asked) -> Result<Pass, Error> {
-        let delayed = asked.ask.delay_max.is_some();
         let mut answers = self.parts.store.consume(vec![asked.ask.clone()]).await?;
         let answer = answers.pop().unwrap_or(Err(contract::AskError::NoToll));
         let paid = answer.map_err(|error| self.parts.refused(error))?;
-        Ok(self.pass(paid, asked, delayed))
+        Ok(self.pass(paid, asked))
     }
 
     /// Decides each toll on its own, all in one go.
@@ -66,7 +69,7 @@ impl<S: Lanes + 'static> Engine<S> {
         let mut answers = answers.into_iter();
         let each = asked.into_iter().map(|asked| {
             let answer = |asked: Asked| match answers.next() {
-                Some(Ok(paid)) => Ok(self.pass(paid, asked, false)),
+                Some(Ok(paid)) => Ok(self.pass(paid, asked)),
                 Some(Err(error)) => Err(self.parts.refused(error)),
                 None => Err(AskError::NoToll.into()),
             };
@@ -116,12 +119,12 @@ impl<S: Lanes + 'static> Engine<S> {
         Ok(renewed.pop().unwrap_or(Err(ReceiptError::Spent))?.into())
     }
 
-    fn pass(&self, paid: Paid, asked: Asked, is_delayed: bool) -> Pass {
+    fn pass(&self, paid: Paid, asked: Asked) -> Pass {
         let Paid { receipt, starts, tightest, standing } = paid;
         let delay = starts.since(self.parts.pulse.clock.now());
         let pass = Pass::new(delay, (tightest, standing));
         let has_slots = receipt.holds().next().is_some();
-        let open = if is_delayed && asked.estimates.is_empty() {
+        let open = if asked.is_open && asked.estimates.is_empty() {
             receipt.lines.iter().map(|line| line.limit.clone()).collect()
         } else {
             asked.estimates
@@ -135,14 +138,14 @@ impl<S: Lanes + 'static> Engine<S> {
 
 impl<S: Lanes + 'static> Parts<S> {
     /// An ask as the store takes it, with limits defined that come along.
-    pub(super) async fn asked(&self, ask: &Ask<'_>) -> Result<Asked, Error> {
+    pub(super) async fn asked(self: &Arc<Self>, ask: &Ask<'_>) -> Result<Asked, Error> {
         let (mut tolls, mut estimates, mut has_slots) = (Vec::new(), Vec::new(), false);
         for toll in &ask.tolls {
             let limit = LimitName::new(toll.name())?;
             if let Some(definition) = toll.definition {
                 self.define_inline(&limit, definition).await?;
             }
-            has_slots |= self.known.may_have_slots(&limit);
+            has_slots |= self.known.may_have_slots(&limit, toll.partition());
             if toll.is_estimate && !estimates.contains(&limit) {
                 estimates.push(limit.clone());
             }
@@ -153,7 +156,7 @@ impl<S: Lanes + 'static> Parts<S> {
         // Slots are renewed while the pass lives; rates are not, and can be settled for a day.
         let life = if has_slots { HOLD } else { RECEIPT_LIFE_MAX };
         let ask = contract::Ask { tolls, priority: ask.priority, delay_max: None, life };
-        Ok(Asked { ask, estimates, has_slots })
+        Ok(Asked { ask, estimates, has_slots, is_open: false })
     }
 
     /// Why an ask was not granted, as its caller is told.

@@ -5,13 +5,14 @@ use super::pulse::{Chore, Pulse};
 use crate::clock::Bell;
 use crate::error::{Error, StoreError};
 use std::future::Future;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{self, JoinHandle};
 use tollgate_core::contract::{Answer, Lanes, Woken};
-use tollgate_core::{Span, Timestamp};
+use tollgate_core::{QueueName, Span, Timestamp};
 
 /// Joins, expiries and schedules follow the wall clock, and nobody is told when that is set: so long
 /// it may take until the driver sees it.
@@ -65,31 +66,40 @@ struct Run<S> {
     is_closed: Arc<AtomicBool>,
 }
 
-/// Something that the store was told and whose answer nobody needs: if it failed, `woken` says so.
-type Told<'a> = Pin<Box<dyn Future<Output = Answer<()>> + Send + 'a>>;
+/// Something that the store was told, and what: it is told again if the store has no room.
+type Told<'a> = (Telling, Pin<Box<dyn Future<Output = Answer<()>> + Send + 'a>>);
 
-/// Lets the chores go that were not begun, also if the driver panics.
-struct Closes(Arc<Pulse>);
+enum Telling {
+    Advance,
+    Ask(QueueName),
+}
 
-impl Drop for Closes {
+/// How long a store without room is left alone.
+const AGAIN: Span = Span::from_millis(250);
+
+/// Leaves nobody waiting, also if the driver panics.
+struct Ends(Arc<Pulse>, Arc<Claims>);
+
+impl Drop for Ends {
     fn drop(&mut self) {
-        self.0.close();
+        self.0.end();
+        self.1.wake_all();
     }
 }
 
 impl<S: Lanes> Run<S> {
     fn run(self) {
-        let _closes = Closes(self.pulse.clone());
+        let _ends = Ends(self.pulse.clone(), self.claims.clone());
         let waker = Waker::from(Arc::new(Rings(self.pulse.bell.clone())));
         let mut context = Context::from_waker(&waker);
         let mut woken: Pin<Box<dyn Future<Output = Answer<Woken>> + Send>> =
             Box::pin(self.store.woken());
-        let mut told: Vec<Told<'_>> = vec![Box::pin(self.store.advance())];
+        let mut told: Vec<Told<'_>> = vec![(Telling::Advance, Box::pin(self.store.advance()))];
         let mut chores: Vec<Chore> = Vec::new();
         let (mut due, mut look_again) = (None::<Timestamp>, Timestamp::default());
         while !self.is_closed.load(Ordering::Acquire) {
             while let Poll::Ready(answer) = woken.as_mut().poll(&mut context) {
-                let Ok(news) = answer else { return self.claims.wake_all() };
+                let Ok(news) = answer else { return };
                 due = news.due.or(due);
                 news.queues.iter().for_each(|queue| self.claims.wake(queue));
                 woken = Box::pin(self.store.woken());
@@ -98,18 +108,42 @@ impl<S: Lanes> Run<S> {
             if due.is_some_and(|due| due <= now) || look_again <= now {
                 due = None;
                 look_again = now.plus(LOOK_AGAIN);
-                told.push(Box::pin(self.store.advance()));
+                told.push((Telling::Advance, Box::pin(self.store.advance())));
             }
-            for (queue, until) in self.claims.take_leavers() {
-                told.push(Box::pin(self.store.ask(queue, until)));
+            for (queue, until) in self.claims.take_left() {
+                let telling = Telling::Ask(queue.clone());
+                told.push((telling, Box::pin(self.store.ask(queue, until))));
             }
             chores.extend(self.pulse.take_chores());
             // What is polled once is on its way to the store.
-            told.retain_mut(|telling| telling.as_mut().poll(&mut context).is_pending());
-            chores.retain_mut(|chore| chore.as_mut().poll(&mut context).is_pending());
+            told.retain_mut(|(what, telling)| match telling.as_mut().poll(&mut context) {
+                Poll::Pending => true,
+                Poll::Ready(Ok(())) => false,
+                // For good or not: `woken` says so if it is.
+                Poll::Ready(Err(_)) => {
+                    due = Some(now.plus(AGAIN));
+                    if let Telling::Ask(queue) = what {
+                        self.claims.tell_again(queue.clone());
+                    }
+                    false
+                }
+            });
+            chores.retain_mut(|chore| is_to_go_on(chore, &mut context));
             let next = self.pulse.wake_due(self.pulse.clock.now());
             let until = [due, next, Some(look_again)].into_iter().flatten().min();
             self.pulse.clock.wait(&self.pulse.bell, until);
+        }
+    }
+}
+
+/// Sees a chore on. One that panics is over, and the others go on.
+fn is_to_go_on(chore: &mut Chore, context: &mut Context<'_>) -> bool {
+    let polled = catch_unwind(AssertUnwindSafe(|| chore.as_mut().poll(context)));
+    match polled {
+        Ok(polled) => polled.is_pending(),
+        Err(_) => {
+            tracing::error!("a chore of the driver panicked, and is given up");
+            false
         }
     }
 }

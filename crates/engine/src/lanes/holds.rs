@@ -28,6 +28,9 @@ pub(crate) trait Held: Send + Sync + fmt::Debug {
     /// The true cost at a limit.
     fn settle<'a>(&'a mut self, limit: &'a str, actual: u64) -> Doing<'a, Result<(), Error>>;
 
+    /// Whether slots are held.
+    fn holds_slots(&self) -> bool;
+
     /// It was never started.
     fn hand_back(self: Box<Self>) -> Doing<'static, ()>;
 
@@ -64,7 +67,7 @@ impl<S: Lanes + 'static> Parts<S> {
         book.holds.insert(name, hold);
         if !std::mem::replace(&mut book.is_beating, true) {
             let parts = self.clone();
-            self.pulse.see_through(async move { parts.beat().await });
+            self.pulse.go_on_with(async move { parts.beat().await });
         }
         name
     }
@@ -164,6 +167,8 @@ pub(super) struct KeptPass<S: Lanes + 'static> {
     /// The limits whose true cost can be told.
     open: Vec<LimitName>,
     told: Vec<(LimitName, u64)>,
+    /// Someone has the pass: until then the call was not started.
+    is_given: bool,
 }
 
 impl<S: Lanes + 'static> KeptPass<S> {
@@ -175,7 +180,8 @@ impl<S: Lanes + 'static> KeptPass<S> {
     ) -> Self {
         let has_slots = receipt.holds().next().is_some();
         let kept = has_slots.then(|| engine.parts.keep(Hold::Receipt(receipt.clone())));
-        Self { engine, hold: Some(Hold::Receipt(receipt)), kept, has_slots, open, told: Vec::new() }
+        let (hold, told, is_given) = (Some(Hold::Receipt(receipt)), Vec::new(), true);
+        Self { engine, hold, kept, has_slots, open, told, is_given }
     }
 
     /// Holds a lease of a call whose cost at these limits can be told.
@@ -186,7 +192,13 @@ impl<S: Lanes + 'static> KeptPass<S> {
         open: Vec<LimitName>,
     ) -> Self {
         let kept = Some(engine.parts.keep(Hold::Lease(lease)));
-        Self { engine, hold: Some(Hold::Lease(lease)), kept, has_slots, open, told: Vec::new() }
+        let (hold, told, is_given) = (Some(Hold::Lease(lease)), Vec::new(), false);
+        Self { engine, hold, kept, has_slots, open, told, is_given }
+    }
+
+    /// From here on someone has it.
+    pub(super) fn is_given(&mut self) {
+        self.is_given = true;
     }
 
     /// What is held, as it was renewed last; from here on it is not renewed any more.
@@ -225,6 +237,10 @@ impl<S: Lanes + 'static> fmt::Debug for KeptPass<S> {
 impl<S: Lanes + 'static> Held for KeptPass<S> {
     fn settle<'a>(&'a mut self, limit: &'a str, actual: u64) -> Doing<'a, Result<(), Error>> {
         Box::pin(self.tell(limit, actual))
+    }
+
+    fn holds_slots(&self) -> bool {
+        self.has_slots
     }
 
     fn hand_back(mut self: Box<Self>) -> Doing<'static, ()> {
@@ -278,8 +294,9 @@ impl<S: Lanes + 'static> Drop for KeptPass<S> {
         }
         // The driver stays until the settlement is on its way.
         let engine = self.engine.clone();
+        let told = if self.is_given { Told::Cost(told) } else { Told::NeverStarted };
         self.engine.parts.pulse.see_through(async move {
-            if let Err(error) = engine.parts.finish(hold, Told::Cost(told)).await {
+            if let Err(error) = engine.parts.finish(hold, told).await {
                 tracing::warn!(%error, "what a pass held could not be settled");
             }
         });

@@ -4,18 +4,21 @@
 //! record beside it, written first: if a crash comes between, what is in force is set when the engine
 //! starts again.
 
+use super::pulse::ended;
 use super::{Engine, Parts};
 use crate::error::{AskError, Error};
 use crate::limits::{Change, HISTORY_MAX, LimitState};
 use parking_lot::RwLock;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+use tokio::sync::oneshot;
 use tollgate_core::contract::{Lanes, StoreError};
-use tollgate_core::lanes::{Act, ActError, Revision, Write};
+use tollgate_core::lanes::{Act, ActError, Record, Revision, Write};
 use tollgate_core::{Definition, Key, Limit, LimitName, Partition, Timestamp};
 
 /// Where the records of limits are.
-const PREFIX: &str = "limit/";
+const PREFIX: &str = "tollgate/limit/";
 /// Who changed a limit when no one said who.
 const UNSAID: &str = "library";
 /// How many limits are read at once.
@@ -32,13 +35,18 @@ pub(super) struct Known {
 struct KnownLimit {
     /// As callers defined it last.
     defined: Limit,
+    /// What is in force counts calls at a time; and of partitions with rules of their own, theirs.
     has_slots: bool,
+    overrides: HashMap<String, bool>,
 }
 
 impl Known {
     /// Whether a limit counts calls at a time, as far as is known here.
-    pub(super) fn may_have_slots(&self, limit: &LimitName) -> bool {
-        self.limits.read().get(limit).is_none_or(|known| known.has_slots)
+    pub(super) fn may_have_slots(&self, limit: &LimitName, partition: Option<&str>) -> bool {
+        self.limits.read().get(limit).is_none_or(|known| {
+            let own = partition.and_then(|partition| known.overrides.get(partition));
+            own.copied().unwrap_or(known.has_slots)
+        })
     }
 
     fn is_defined_as(&self, limit: &LimitName, definition: &Limit) -> bool {
@@ -54,13 +62,15 @@ impl Known {
         let has_slots = |limit: &Limit| {
             Definition::new(limit.clone()).is_ok_and(|definition| definition.has_slots())
         };
-        let has_slots = record.all().any(has_slots);
-        limits.insert(limit.clone(), KnownLimit { defined, has_slots });
+        let overrides = record.overrides.iter();
+        let overrides = overrides.map(|(name, limit)| (name.clone(), has_slots(limit))).collect();
+        let has_slots = record.in_force().is_some_and(has_slots);
+        limits.insert(limit.clone(), KnownLimit { defined, has_slots, overrides });
     }
 }
 
 /// What is written down of a limit.
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 struct LimitRecord {
     /// What callers defined last.
     defined: Option<Limit>,
@@ -76,10 +86,6 @@ impl LimitRecord {
     fn in_force(&self) -> Option<&Limit> {
         self.defined.as_ref()?;
         self.pinned.as_ref().or(self.defined.as_ref())
-    }
-
-    fn all(&self) -> impl Iterator<Item = &Limit> {
-        self.defined.iter().chain(&self.pinned).chain(self.overrides.values())
     }
 
     /// Changes it, and notes who changed what is in force.
@@ -122,7 +128,7 @@ impl<S: Lanes + 'static> Engine<S> {
     pub async fn pin(&self, who: &str, name: &str, limit: Option<Limit>) -> Result<(), Error> {
         let name = LimitName::new(name)?;
         limit.as_ref().map(|limit| checked(&name, limit)).transpose()?;
-        self.parts.edit(who, &name, true, |record| record.pinned = limit.clone()).await
+        self.parts.edit(who, &name, true, move |record| record.pinned.clone_from(&limit)).await
     }
 
     /// Removes a limit with all its meters: calls that wait for it wait until it is defined again.
@@ -138,17 +144,17 @@ impl<S: Lanes + 'static> Engine<S> {
         partition: &str,
         limit: Option<Limit>,
     ) -> Result<(), Error> {
-        let (name, key) = (LimitName::new(name)?, Partition::new(partition)?);
-        let definition = limit.as_ref().map(|limit| checked(&name, limit)).transpose()?;
-        self.parts
-            .edit(UNSAID, &name, true, |record| {
-                match limit.clone() {
-                    Some(limit) => record.overrides.insert(partition.to_owned(), limit),
-                    None => record.overrides.remove(partition),
-                };
-            })
-            .await?;
-        Ok(self.parts.store.override_partition(name, key, definition).await??)
+        let name = LimitName::new(name)?;
+        Partition::new(partition)?;
+        limit.as_ref().map(|limit| checked(&name, limit)).transpose()?;
+        let partition = partition.to_owned();
+        let change = move |record: &mut LimitRecord| {
+            match limit.clone() {
+                Some(limit) => record.overrides.insert(partition.clone(), limit),
+                None => record.overrides.remove(&partition),
+            };
+        };
+        self.parts.edit(UNSAID, &name, true, change).await
     }
 
     /// The limit as it stands, with its history; `None` if there is none of that name.
@@ -166,26 +172,27 @@ impl<S: Lanes + 'static> Engine<S> {
     ) -> Result<Vec<LimitState>, Error> {
         let after = after.map(|name| Key::new(&format!("{PREFIX}{name}"))).transpose()?;
         let found = self.parts.store.records_of(PREFIX.to_owned(), after, most).await?;
-        let states = found.into_iter().filter_map(|(key, record)| {
-            let name = LimitName::new(key.strip_prefix(PREFIX)?).ok()?;
-            read(&record.bytes).ok()?.state(&name)
-        });
-        Ok(states.collect())
+        Ok(found.iter().filter_map(|(key, record)| state(key, record)).collect())
     }
 
     /// All limits, sorted by name.
     pub async fn limits(&self) -> Result<Vec<LimitState>, Error> {
-        let mut all: Vec<LimitState> = Vec::new();
+        let (mut all, mut after) = (Vec::new(), None);
         loop {
-            let after = all.last().map(|state| state.name.to_string());
-            let page = self.limits_after(after.as_deref(), PAGE).await?;
-            let is_last = page.len() < PAGE;
-            all.extend(page);
-            if is_last {
+            let found = self.parts.store.records_of(PREFIX.to_owned(), after, PAGE).await?;
+            all.extend(found.iter().filter_map(|(key, record)| state(key, record)));
+            if found.len() < PAGE {
                 return Ok(all);
             }
+            after = found.last().map(|(key, _)| key.clone());
         }
     }
+}
+
+/// A limit as its record says; `None` if that cannot be read.
+fn state(key: &Key, record: &Record) -> Option<LimitState> {
+    let name = LimitName::new(key.strip_prefix(PREFIX)?).ok()?;
+    read(&record.bytes).ok()?.state(&name)
 }
 
 impl<S: Lanes + 'static> Parts<S> {
@@ -195,18 +202,19 @@ impl<S: Lanes + 'static> Parts<S> {
         loop {
             let found = self.store.records_of(PREFIX.to_owned(), after.take(), PAGE).await?;
             let is_last = found.len() < PAGE;
-            let mut in_force = Vec::new();
             for (key, record) in found {
                 let name = key.strip_prefix(PREFIX).and_then(|name| LimitName::new(name).ok());
-                if let Some(name) = name {
-                    let record = read(&record.bytes)?;
-                    self.known.note(&name, &record);
-                    let definition = record.in_force().map(|limit| checked(&name, limit));
-                    in_force.push((name, definition.transpose()?));
+                let record = read(&record.bytes);
+                match (name, record) {
+                    (Some(name), Ok(record)) => {
+                        let nothing = LimitRecord::default();
+                        self.put_in_force(&name, &nothing, &record).await?;
+                    }
+                    // It is in force as the store has it.
+                    _ => tracing::error!(%key, "the record of a limit cannot be read"),
                 }
                 after = Some(key);
             }
-            self.store.define_limits(in_force).await?;
             if is_last {
                 return Ok(());
             }
@@ -214,20 +222,46 @@ impl<S: Lanes + 'static> Parts<S> {
     }
 
     /// A limit that came along with an ask: the newest definition wins.
-    pub(super) async fn define_inline(&self, name: &LimitName, limit: &Limit) -> Result<(), Error> {
+    pub(super) async fn define_inline(
+        self: &Arc<Self>,
+        name: &LimitName,
+        limit: &Limit,
+    ) -> Result<(), Error> {
         if self.known.is_defined_as(name, limit) {
             return Ok(());
         }
         self.define_as("inline", name, limit.clone()).await
     }
 
-    async fn define_as(&self, who: &str, name: &LimitName, limit: Limit) -> Result<(), Error> {
+    async fn define_as(
+        self: &Arc<Self>,
+        who: &str,
+        name: &LimitName,
+        limit: Limit,
+    ) -> Result<(), Error> {
         checked(name, &limit)?;
-        self.edit(who, name, false, |record| record.defined = Some(limit.clone())).await
+        self.edit(who, name, false, move |record| record.defined = Some(limit.clone())).await
     }
 
-    /// Changes what is written down of a limit, then what is in force.
+    /// Changes what is written down of a limit, and what is in force. Once begun it is seen through,
+    /// also if nobody waits for it any more.
     async fn edit(
+        self: &Arc<Self>,
+        who: &str,
+        name: &LimitName,
+        must_exist: bool,
+        change: impl Fn(&mut LimitRecord) + Send + Sync + 'static,
+    ) -> Result<(), Error> {
+        let (parts, who, name) = (self.clone(), who.to_owned(), name.clone());
+        let (reply, answer) = oneshot::channel();
+        self.pulse.see_through(async move {
+            // Nobody need wait for it.
+            let _ = reply.send(parts.edit_now(&who, &name, must_exist, change).await);
+        });
+        answer.await.unwrap_or_else(|_| Err(ended().into()))
+    }
+
+    async fn edit_now(
         &self,
         who: &str,
         name: &LimitName,
@@ -236,26 +270,64 @@ impl<S: Lanes + 'static> Parts<S> {
     ) -> Result<(), Error> {
         let _alone = self.known.changing.lock().await;
         loop {
-            let (mut record, revision) = self.limit_record(name).await?;
-            if must_exist && record.defined.is_none() {
+            let (before, revision) = self.limit_record(name).await?;
+            if must_exist && before.defined.is_none() {
                 let name = name.chars().take(128).collect();
                 return Err(AskError::UnknownLimit { name }.into());
             }
-            let at = self.store.now().await?.wall;
-            record.change(who, at, &change);
-            let bytes = record.defined.is_some().then(|| written(&record)).transpose()?;
+            let mut after = before.clone();
+            after.change(who, self.store.now().await?.wall, &change);
+            if after == before {
+                return Ok(());
+            }
+            // What goes is taken away first, and what comes is written first: after a crash in between
+            // the record is what is put in force.
+            if after.defined.is_none() {
+                self.put_in_force(name, &before, &after).await?;
+            }
+            let bytes = after.defined.is_some().then(|| written(&after)).transpose()?;
             let write = vec![Write { key: key(name)?, expected: revision, bytes }];
-            let _ = match self.act(Act { write, ..Act::default() }).await {
+            match self.act(Act { write, ..Act::default() }).await {
                 // Changed by someone else meanwhile: their change comes first.
                 Err(Error::Act(ActError::RevisionDiffers { .. })) => continue,
-                outcome => outcome?,
-            };
-            let in_force = record.in_force().map(|limit| checked(name, limit)).transpose()?;
-            self.store.define_limits(vec![(name.clone(), in_force)]).await?;
-            self.known.note(name, &record);
+                Err(error) => return Err(error),
+                Ok(_) => {}
+            }
+            if after.defined.is_some() {
+                self.put_in_force(name, &before, &after).await?;
+            }
             tracing::info!(limit = name.as_str(), who, "limit changed");
             return Ok(());
         }
+    }
+
+    /// Lets be in force what is written down in place of what was.
+    async fn put_in_force(
+        &self,
+        name: &LimitName,
+        before: &LimitRecord,
+        after: &LimitRecord,
+    ) -> Result<(), Error> {
+        let in_force = after.in_force().map(|limit| checked(name, limit)).transpose()?;
+        if in_force.is_some() {
+            self.store.define_limits(vec![(name.clone(), in_force.clone())]).await?;
+        }
+        let gone = before.overrides.keys().filter(|key| !after.overrides.contains_key(*key));
+        for partition in gone {
+            let partition = Partition::new(partition)?;
+            self.store.override_partition(name.clone(), partition, None).await??;
+        }
+        let new =
+            after.overrides.iter().filter(|(key, own)| before.overrides.get(*key) != Some(own));
+        for (partition, own) in new {
+            let (partition, own) = (Partition::new(partition)?, checked(name, own)?);
+            self.store.override_partition(name.clone(), partition, Some(own)).await??;
+        }
+        if in_force.is_none() {
+            self.store.define_limits(vec![(name.clone(), None)]).await?;
+        }
+        self.known.note(name, after);
+        Ok(())
     }
 
     async fn limit_record(&self, name: &LimitName) -> Result<(LimitRecord, Revision), Error> {

@@ -5,9 +5,12 @@ use crate::clock::{Bell, Clock};
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::future::Future;
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll, Waker};
+use tokio::sync::Notify;
+use tollgate_core::contract::StoreError;
 use tollgate_core::{Span, Timestamp};
 
 /// Something to be seen through.
@@ -20,6 +23,10 @@ pub(super) struct Pulse {
     sleepers: Mutex<Sleepers>,
     /// New ones; `None` once nobody sees them through any more.
     chores: Mutex<Option<Vec<Chore>>>,
+    /// How many of them are to come to an end.
+    pending: AtomicUsize,
+    /// Wakes who waits for that, or for the end.
+    ended: Notify,
 }
 
 #[derive(Default)]
@@ -31,7 +38,8 @@ struct Sleepers {
 impl Pulse {
     pub(super) fn new(clock: Arc<dyn Clock>) -> Self {
         let (bell, sleepers, chores) = (Arc::default(), Mutex::default(), Mutex::new(Some(vec![])));
-        Self { clock, bell, sleepers, chores }
+        let (pending, ended) = (AtomicUsize::new(0), Notify::new());
+        Self { clock, bell, sleepers, chores, pending, ended }
     }
 
     /// Ready at this instant.
@@ -45,7 +53,17 @@ impl Pulse {
     }
 
     /// Sees this through, or drops it when the engine ends.
-    pub(super) fn see_through(&self, chore: impl Future<Output = ()> + Send + 'static) {
+    pub(super) fn see_through(self: &Arc<Self>, chore: impl Future<Output = ()> + Send + 'static) {
+        self.pending.fetch_add(1, Ordering::AcqRel);
+        let pending = Pending(self.clone());
+        self.go_on_with(async move {
+            chore.await;
+            drop(pending);
+        });
+    }
+
+    /// Goes on with this for as long as the engine runs.
+    pub(super) fn go_on_with(&self, chore: impl Future<Output = ()> + Send + 'static) {
         if let Some(chores) = &mut *self.chores.lock() {
             chores.push(Box::pin(chore));
         }
@@ -56,10 +74,45 @@ impl Pulse {
         self.chores.lock().as_mut().map(std::mem::take).unwrap_or_default()
     }
 
-    /// Sees nothing through any more. A chore may hold what holds this: they go together.
-    pub(super) fn close(&self) {
+    /// Sees nothing through any more, and lets nobody sleep. A chore may hold what holds this: they go
+    /// together.
+    pub(super) fn end(&self) {
         let left = self.chores.lock().take();
         drop(left);
+        let sleepers = std::mem::take(&mut self.sleepers.lock().wakers);
+        sleepers.into_values().for_each(Waker::wake);
+        self.ended.notify_waiters();
+    }
+
+    /// Whether nobody sees anything through any more.
+    pub(super) fn has_ended(&self) -> bool {
+        self.chores.lock().is_none()
+    }
+
+    /// Waits until all is seen through that is to come to an end.
+    pub(super) async fn until_quiet(&self) {
+        loop {
+            let quiet = self.ended.notified();
+            let mut quiet = pin!(quiet);
+            quiet.as_mut().enable();
+            if self.pending.load(Ordering::Acquire) == 0 || self.has_ended() {
+                return;
+            }
+            quiet.await;
+        }
+    }
+
+    /// Waits until nobody does.
+    pub(super) async fn until_ended(&self) {
+        loop {
+            let ended = self.ended.notified();
+            let mut ended = pin!(ended);
+            ended.as_mut().enable();
+            if self.has_ended() {
+                return;
+            }
+            ended.await;
+        }
     }
 
     /// Wakes everyone whose instant has come, and says when the next one's does.
@@ -78,7 +131,23 @@ impl Pulse {
     }
 }
 
-/// Until an instant of the clock.
+/// One that is to come to an end, and has not.
+struct Pending(Arc<Pulse>);
+
+impl Drop for Pending {
+    fn drop(&mut self) {
+        if self.0.pending.fetch_sub(1, Ordering::AcqRel) == 1 {
+            self.0.ended.notify_waiters();
+        }
+    }
+}
+
+/// What whoever waits is told when the driver ended.
+pub(super) fn ended() -> StoreError {
+    StoreError::Failed { reason: "it has failed, or is closed".to_owned() }
+}
+
+/// Until an instant of the clock, or until nobody would wake it.
 pub(super) struct Sleep {
     pulse: Arc<Pulse>,
     at: Timestamp,
@@ -90,7 +159,7 @@ impl Future for Sleep {
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
         let pulse = self.pulse.clone();
-        if pulse.clock.now() >= self.at {
+        if pulse.clock.now() >= self.at || pulse.has_ended() {
             return Poll::Ready(());
         }
         let mut sleepers = pulse.sleepers.lock();

@@ -21,7 +21,7 @@ use tollgate_core::lanes::{Act, ActError, NewCall, Record, Revision, Write};
 use tollgate_core::{Cron, Key, NameError, Now, QueueName, Span, Timestamp};
 
 /// Where the records of schedules are.
-const PREFIX: &str = "schedule/";
+const PREFIX: &str = "tollgate/schedule/";
 /// How many schedules are read at once.
 const PAGE: usize = 1_000;
 /// Ticks follow the wall clock, and nobody is told when that is set: so long it may take until it is
@@ -112,6 +112,9 @@ impl<S: Lanes + 'static> Engine<S> {
     ) -> Result<Schedule, Error> {
         let queue = QueueName::new(queue)?;
         let now = self.now().await?;
+        if call.has_instants() {
+            return Err(AskError::InstantInSchedule.into());
+        }
         // Times in it count from its tick: written as from the epoch.
         let call = call.into_new(queue, Now::both(Timestamp::default()))?;
         let next = match &when {
@@ -129,12 +132,15 @@ impl<S: Lanes + 'static> Engine<S> {
         };
         self.parts
             .edit_schedule(name, |before| {
-                let last = before.and_then(|before| before.last);
-                Some(Schedule { last, ..schedule.clone() })
+                let Some(before) = before else { return Some(schedule.clone()) };
+                // Said again as it is, a pause stays, and a tick that was missed still comes.
+                let (is_paused, next, last) = (before.is_paused, before.next, before.last);
+                let is_same = before.when == schedule.when;
+                let goes_on = Schedule { is_paused, next, last, ..schedule.clone() };
+                Some(if is_same { goes_on } else { Schedule { last, ..schedule.clone() } })
             })
             .await?;
-        self.parts.run_schedules();
-        Ok(schedule)
+        Ok(self.schedule_state(name).await?.unwrap_or(schedule))
     }
 
     /// Removes a schedule; says whether there was one. Calls that came of it stay.
@@ -173,7 +179,8 @@ impl<S: Lanes + 'static> Engine<S> {
     ) -> Result<Vec<Schedule>, Error> {
         let after = after.map(key).transpose()?;
         let found = self.parts.store.records_of(PREFIX.to_owned(), after, most).await?;
-        found.iter().map(|(key, record)| read(key, record)).collect()
+        let readable = |(key, record): &(Key, Record)| read(key, record).ok();
+        Ok(found.iter().filter_map(readable).collect())
     }
 
     /// One schedule.
@@ -189,8 +196,10 @@ impl<S: Lanes + 'static> Parts<S> {
         loop {
             let found = self.store.records_of(PREFIX.to_owned(), after.take(), PAGE).await?;
             for (key, record) in &found {
-                let schedule = read(key, record)?;
-                self.ticks.set(&schedule.name, schedule.next);
+                match read(key, record) {
+                    Ok(schedule) => self.ticks.set(&schedule.name, schedule.next),
+                    Err(error) => tracing::error!(%key, %error, "this schedule does not tick"),
+                }
                 after = Some(key.clone());
             }
             if found.len() < PAGE {
@@ -206,7 +215,7 @@ impl<S: Lanes + 'static> Parts<S> {
     fn run_schedules(self: &Arc<Self>) {
         if !std::mem::replace(&mut self.ticks.book.lock().is_running, true) {
             let parts = self.clone();
-            self.pulse.see_through(async move { parts.tick_all().await });
+            self.pulse.go_on_with(async move { parts.tick_all().await });
         }
     }
 
@@ -217,7 +226,8 @@ impl<S: Lanes + 'static> Parts<S> {
                 Some((next, name)) if next <= wall => {
                     if let Err(error) = self.tick(&name).await {
                         tracing::warn!(schedule = name, %error, "a tick is tried again");
-                        self.pulse.sleep(AGAIN).await;
+                        // Those of others do not wait for it.
+                        self.ticks.set(&name, Some(wall.plus(AGAIN)));
                     }
                 }
                 first => {
@@ -253,7 +263,8 @@ impl<S: Lanes + 'static> Parts<S> {
         let next = schedule.when.next_after(now.wall);
         let mut moved = Schedule { next, last: Some(tick), problem: None, ..schedule };
         let act = |moved: &Schedule, enqueue: Vec<NewCall>| -> Result<Act, Error> {
-            let bytes = next.is_some().then(|| ScheduleRecord::written(moved)).transpose()?;
+            let is_over = next.is_none() && moved.problem.is_none();
+            let bytes = (!is_over).then(|| ScheduleRecord::written(moved)).transpose()?;
             let write = vec![Write { key: key(name)?, expected: revision, bytes }];
             Ok(Act { write, enqueue, ..Act::default() })
         };
@@ -269,6 +280,8 @@ impl<S: Lanes + 'static> Parts<S> {
             Err(error) => {
                 tracing::error!(schedule = name, %error, "nothing comes of this tick");
                 moved.problem = Some(error.to_string());
+                // One that was to tick once waits to be resumed.
+                moved.is_paused = next.is_none();
                 let _ = self.act(act(&moved, vec![])?).await?;
                 self.ticks.set(name, next);
                 Ok(())
@@ -284,7 +297,7 @@ impl<S: Lanes + 'static> Parts<S> {
 
     /// Changes a schedule, or removes it; says how it was.
     async fn edit_schedule(
-        &self,
+        self: &Arc<Self>,
         name: &str,
         edit: impl Fn(Option<Schedule>) -> Option<Schedule>,
     ) -> Result<Option<Schedule>, Error> {
@@ -303,6 +316,7 @@ impl<S: Lanes + 'static> Parts<S> {
                 outcome => {
                     let _ = outcome?;
                     self.ticks.set(name, after.and_then(|after| after.next));
+                    self.run_schedules();
                     return Ok(before);
                 }
             }

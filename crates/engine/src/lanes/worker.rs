@@ -2,7 +2,7 @@
 
 mod settling;
 
-use super::{Engine, Outcome};
+use super::{Engine, Outcome, Parts};
 use crate::error::Error;
 use settling::Settling;
 use std::collections::HashMap;
@@ -12,6 +12,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use tokio::task::{Id, JoinError, JoinSet};
 use tollgate_core::contract::Lanes;
+use tollgate_core::lanes::queue::LEASE_MAX;
 use tollgate_core::lanes::{CallId, Claimed, Lease};
 use tollgate_core::{LaneName, QueueName, Span, Timestamp};
 
@@ -23,6 +24,10 @@ const DRAIN_WAIT: Span = Span::from_secs(1);
 const START_BY: Span = Span::from_secs(1);
 /// Leases are renewed so many times before they would end.
 const HEARTBEATS: u64 = 3;
+/// The shortest lease: a heartbeat must reach the disk in time.
+const LEASE_MIN: Span = Span::from_millis(100);
+/// How long a store without room is left alone.
+const AGAIN: Span = Span::from_millis(250);
 /// How long a lease of a worker lasts unless it says otherwise.
 const LEASE: Span = Span::from_secs(30);
 
@@ -108,10 +113,10 @@ impl<S: Lanes + 'static> Worker<S> {
         Self { concurrency: calls.max(1), ..self }
     }
 
-    /// How long a call is leased; 30 s by default. It is renewed for as long as the handler runs, so
+    /// How long a call is leased, from 100 ms to a day; 30 s by default. It is renewed for as long as the handler runs, so
     /// this is how long a call of a worker that died waits for another.
     pub fn lease(self, lease: impl Into<Span>) -> Self {
-        Self { lease: lease.into(), ..self }
+        Self { lease: lease.into().clamp(LEASE_MIN, LEASE_MAX), ..self }
     }
 
     /// A call that reaches the handler later than this after it was let go is handed back: it paid for
@@ -130,8 +135,9 @@ impl<S: Lanes + 'static> Worker<S> {
         Self { is_draining: true, ..self }
     }
 
-    /// Runs the handler for each call, until it is told to stop or the store fails. A handler that
-    /// panics has failed: its call is tried again, and the worker goes on. Needs a tokio runtime.
+    /// Runs the handler for each call, until it is told to stop or the store fails; a store that is full
+    /// is waited for. A handler that panics has failed: its call is tried again, and the worker goes on.
+    /// Needs a tokio runtime.
     pub async fn run<H, F>(self, handler: H) -> Result<Worked, Error>
     where
         H: Fn(Job) -> F + Send + Sync + 'static,
@@ -150,6 +156,7 @@ impl<S: Lanes + 'static> Worker<S> {
             lease,
             start_by,
             is_draining,
+            failed: None,
         };
         hands.work(stop).await
     }
@@ -169,6 +176,8 @@ struct Hands<S, H> {
     leases: HashMap<Id, Lease>,
     settling: Settling<S>,
     worked: Worked,
+    /// The store failed: no more is claimed, and handlers that run may end.
+    failed: Option<Error>,
 }
 
 /// Something under way, if it is.
@@ -187,10 +196,15 @@ where
         loop {
             let is_idle = self.running.is_empty() && self.settling.is_done();
             if is_idle && self.is_draining && claiming.is_none() {
-                is_stopping |= is_drained(&self.engine, &self.queue).await?;
+                match is_drained(&self.engine, &self.queue).await {
+                    Ok(is_drained) => is_stopping |= is_drained,
+                    Err(error) if error.may_pass() => {}
+                    Err(error) => self.failed = Some(error),
+                }
             }
+            is_stopping |= self.failed.is_some();
             if is_idle && is_stopping {
-                return Ok(self.worked);
+                return self.failed.map_or(Ok(self.worked), Err);
             }
             if !is_stopping && claiming.is_none() {
                 claiming = self.claim();
@@ -202,17 +216,23 @@ where
                 }
                 claimed = ready(&mut claiming) => {
                     claiming = None;
-                    self.start(claimed?);
+                    match claimed {
+                        Ok(claimed) => self.start(claimed),
+                        Err(error) => self.failed = Some(error),
+                    }
                 }
                 Some(ended) = self.running.join_next_with_id() => self.finish(ended),
-                settled = self.settling.next() => self.worked.lost += settled?,
+                settled = self.settling.next() => match settled {
+                    Ok(lost) => self.worked.lost += lost,
+                    Err(error) => self.failed = Some(error),
+                },
                 () = &mut beat => {
                     is_renewing = self.renew();
                     beat = Box::pin(self.heartbeat());
                 }
                 renewed = ready(&mut is_renewing) => {
                     is_renewing = None;
-                    renewed?;
+                    self.failed = renewed.err().or(self.failed.take());
                 }
             }
         }
@@ -223,7 +243,14 @@ where
         let free = self.concurrency.saturating_sub(self.running.len());
         let (engine, queue, lease) = (self.engine.clone(), self.queue.clone(), self.lease);
         let wait = if self.is_draining { DRAIN_WAIT } else { CLAIM_WAIT };
-        let claim = async move { engine.parts.claim(&queue, free, wait, Some(lease)).await };
+        let claim = async move {
+            loop {
+                match engine.parts.claim(&queue, free, wait, Some(lease)).await {
+                    Err(error) if error.may_pass() => engine.parts.rest(&error).await,
+                    answer => return answer,
+                }
+            }
+        };
         (free > 0).then(|| Box::pin(claim) as _)
     }
 
@@ -275,7 +302,12 @@ where
         let leases: Vec<_> = self.leases.values().copied().chain(self.settling.leases()).collect();
         let (engine, lease) = (self.engine.clone(), self.lease);
         let renew = async move {
-            let held = engine.renew_leases(leases.clone(), lease).await?;
+            let held = loop {
+                match engine.renew_leases(leases.clone(), lease).await {
+                    Err(error) if error.may_pass() => engine.parts.rest(&error).await,
+                    answer => break answer?,
+                }
+            };
             for (lease, _) in leases.iter().zip(held).filter(|(_, is_held)| !is_held) {
                 tracing::warn!(
                     call = lease.call.0,
@@ -286,6 +318,14 @@ where
         };
         let is_needed = !self.leases.is_empty() || self.settling.leases().next().is_some();
         is_needed.then(|| Box::pin(renew) as _)
+    }
+}
+
+impl<S: Lanes> Parts<S> {
+    /// Leaves a store alone that has no room.
+    async fn rest(&self, error: &Error) {
+        tracing::warn!(%error, "the store is asked again");
+        self.pulse.sleep(AGAIN).await;
     }
 }
 

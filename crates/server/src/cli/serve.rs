@@ -17,16 +17,19 @@ pub(super) fn serve(arguments: &ServeArguments, environment: &Environment) -> an
             let data = arguments.data.display();
             Tollgate::open(&arguments.data).await.with_context(|| format!("cannot use {data}"))?
         };
-        let server = Server::bind(gate, settings).await?;
+        let server = Server::bind(gate.clone(), settings).await?;
         log::start(arguments.log, environment.log.as_deref())?;
         descriptors::raise_limit();
-        serve_until_told(server, arguments).await?;
-        Ok(Exit::Done)
+        serve_until_told(server, &gate, arguments).await
     })
 }
 
-/// The first signal lets answers under way finish; the second does not.
-async fn serve_until_told(server: Server, arguments: &ServeArguments) -> anyhow::Result<()> {
+/// The first signal lets answers under way finish; the second does not. A store that fails ends it.
+async fn serve_until_told(
+    server: Server,
+    gate: &Tollgate,
+    arguments: &ServeArguments,
+) -> anyhow::Result<Exit> {
     let (mut first, mut second) = (Signals::new()?, Signals::new()?);
     output::listening(server.address(), (!arguments.memory).then_some(&*arguments.data));
     let twice = async {
@@ -36,8 +39,9 @@ async fn serve_until_told(server: Server, arguments: &ServeArguments) -> anyhow:
     tokio::select! {
         () = server.serve(first.next()) => {}
         () = twice => tracing::warn!("stopped at once"),
+        () = gate.ended() => anyhow::bail!("the store failed, and nothing can be kept: see the log"),
     }
-    Ok(())
+    Ok(Exit::Done)
 }
 
 fn token(environment: &Environment) -> anyhow::Result<Option<Token>> {

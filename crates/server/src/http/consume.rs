@@ -82,10 +82,12 @@ fn max_wait(request: &ConsumeWire) -> Result<Span, Problem> {
 /// the call, which may be later than now.
 async fn receipt(app: &App, request: &ConsumeWire, pass: Pass) -> Option<String> {
     let life = request.receipt.map(|life| life.0);
+    if life.is_none() && !pass.holds_slots() {
+        return None;
+    }
     let starts_after = pass.delay();
     let receipt = pass.into_receipt(starts_after.plus(life.unwrap_or(LIFE_DEFAULT))).await?;
-    let holds_slots = receipt.lines.iter().any(|line| line.payment.hold.is_some());
-    (life.is_some() || holds_slots).then(|| encode(&receipt, &app.seal))
+    Some(encode(&receipt, &app.seal))
 }
 
 fn granted_fields(request: &ConsumeWire, pass: &Pass) -> Option<Fields> {

@@ -5,7 +5,7 @@ use crate::embedded::Embedded;
 use std::future::Future;
 use tollgate_core::contract::{CallView, CallsQuery, LaneState, QueueState};
 use tollgate_core::lanes::{
-    Act, Acted, CallId, Claimed, Explanation, Lease, QueueSpec, Record, Scope,
+    Act, Acted, CallId, Claimed, Explanation, Lease, QueueSpec, Record, Scope, Write,
 };
 use tollgate_core::{LaneName, LimitName, QueueName, Span};
 use tollgate_engine::{Call, Engine, Error, Job, Outcome, Schedule, StoreError, When, Worked};
@@ -58,6 +58,19 @@ impl Tollgate {
     /// Makes one atomic change: settles, cancels, enqueues, writes records, counts joins down.
     pub async fn act(&self, act: Act) -> Result<Acted, Error> {
         self.engine()?.act(act).await
+    }
+
+    /// Writes a record of Tollgate's own, which [`Self::act`] does not: for servers and the like.
+    pub async fn keep(&self, write: Write) -> Result<Acted, Error> {
+        self.engine()?.keep(write).await
+    }
+
+    /// Ready when the store has failed for good; never, for a gate in memory.
+    pub async fn ended(&self) {
+        match &self.backend {
+            Backend::Memory(_) => std::future::pending().await,
+            Backend::Embedded(engine) => engine.ended().await,
+        }
     }
 
     /// Holds leases for so long from now; says of each whether it was still held.

@@ -16,6 +16,13 @@ impl Scheduler {
         self.emit(Effect::Allowed { meter, units });
     }
 
+    pub(super) fn allowed(&mut self, meter: &MeterName, units: u64) {
+        match units {
+            0 => self.allowed.remove(meter),
+            units => self.allowed.insert(meter.clone(), units),
+        };
+    }
+
     /// Counts all that may have been consumed and was not written down as consumed now. Nobody can
     /// know when it was, and later is never too early.
     pub fn charge_allowed(&mut self, now: Now) {

@@ -99,12 +99,7 @@ impl Scheduler {
             Effect::Paid { id, owed, now, starts, expires } => {
                 self.paid(*id, owed, *now, (*starts, *expires));
             }
-            Effect::Allowed { meter, units: 0 } => {
-                self.allowed.remove(meter);
-            }
-            Effect::Allowed { meter, units } => {
-                self.allowed.insert(meter.clone(), *units);
-            }
+            Effect::Allowed { meter, units } => self.allowed(meter, *units),
             Effect::ReceiptRenewed { id, meters, now, expires } => {
                 self.receipt_renewed(*id, meters, *now, *expires);
             }

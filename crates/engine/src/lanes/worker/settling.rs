@@ -3,12 +3,15 @@
 
 use super::{Engine, Outcome};
 use crate::error::Error;
-use std::future::{Future, pending};
+use std::future::{Future, poll_fn};
 use std::pin::Pin;
+use std::task::Poll;
 use tollgate_core::Span;
 use tollgate_core::contract::{Lanes, StoreError};
-use tollgate_core::lanes::{Act, ActError, Lease, Settle};
+use tollgate_core::lanes::{Act, ActError, Lease, Settle, Settlement};
 
+/// Most answers that are waited for at once.
+const SENT_MAX: usize = 64;
 /// How long a store without room is left alone.
 const FULL_RETRY: Span = Span::from_millis(250);
 
@@ -16,16 +19,15 @@ pub(super) struct Settling<S> {
     engine: Engine<S>,
     /// What was not sent yet.
     waiting: Vec<(Lease, Outcome)>,
-    /// What was sent, and the answer.
-    sent: Vec<Lease>,
-    answer: Option<Answer>,
+    /// What was sent, and the answers: one that waits for room holds up no other.
+    sent: Vec<(Vec<Lease>, Answer)>,
 }
 
 type Answer = Pin<Box<dyn Future<Output = Result<u64, Error>> + Send>>;
 
 impl<S: Lanes + 'static> Settling<S> {
     pub(super) fn new(engine: Engine<S>) -> Self {
-        Self { engine, waiting: Vec::new(), sent: Vec::new(), answer: None }
+        Self { engine, waiting: Vec::new(), sent: Vec::new() }
     }
 
     pub(super) fn settle(&mut self, lease: Lease, outcome: Outcome) {
@@ -33,26 +35,32 @@ impl<S: Lanes + 'static> Settling<S> {
     }
 
     pub(super) fn is_done(&self) -> bool {
-        self.waiting.is_empty() && self.answer.is_none()
+        self.waiting.is_empty() && self.sent.is_empty()
     }
 
     /// The leases that are still to be held.
     pub(super) fn leases(&self) -> impl Iterator<Item = Lease> {
-        self.sent.iter().copied().chain(self.waiting.iter().map(|(lease, _)| *lease))
+        let sent = self.sent.iter().flat_map(|(leases, _)| leases).copied();
+        sent.chain(self.waiting.iter().map(|(lease, _)| *lease))
     }
 
     /// Waits until something is settled; says how many leases were lost. Never, if there is nothing.
     pub(super) async fn next(&mut self) -> Result<u64, Error> {
-        if self.answer.is_none() && !self.waiting.is_empty() {
+        if !self.waiting.is_empty() && self.sent.len() < SENT_MAX {
             let outcomes = std::mem::take(&mut self.waiting);
-            self.sent = outcomes.iter().map(|(lease, _)| *lease).collect();
-            self.answer = Some(Box::pin(settle(self.engine.clone(), outcomes)));
+            let leases = outcomes.iter().map(|(lease, _)| *lease).collect();
+            self.sent.push((leases, Box::pin(settle(self.engine.clone(), outcomes))));
         }
-        let Some(answer) = &mut self.answer else { return pending().await };
-        let lost = answer.await;
-        self.answer = None;
-        self.sent.clear();
-        lost
+        poll_fn(|context| {
+            for place in 0..self.sent.len() {
+                if let Poll::Ready(answer) = self.sent[place].1.as_mut().poll(context) {
+                    drop(self.sent.swap_remove(place));
+                    return Poll::Ready(answer);
+                }
+            }
+            Poll::Pending
+        })
+        .await
     }
 }
 
@@ -63,26 +71,24 @@ async fn settle<S: Lanes + 'static>(
     let now = engine.now().await?;
     let mut acts = Vec::with_capacity(outcomes.len());
     for (lease, outcome) in outcomes {
-        let settlement = outcome.settlement();
-        let bare = || {
-            let settle = Settle { lease, settlement, actual: Vec::new() };
-            Act { settle: vec![settle], ..Act::default() }
-        };
-        acts.push((lease, bare(), outcome.into_act(lease, now).unwrap_or_else(|error| {
+        let act = outcome.into_act(lease, now).unwrap_or_else(|error| {
             tracing::error!(call = lease.call.0, %error, "what follows from a call cannot be done");
-            bare()
-        })));
+            failed(lease)
+        });
+        acts.push((lease, act));
     }
     let mut lost = 0;
     while !acts.is_empty() {
-        let told = acts.iter().map(|(_, _, act)| act.clone()).collect();
+        let told = acts.iter().map(|(_, act)| act.clone()).collect();
         match engine.store().act(told).await {
             Ok(answers) => {
-                let refused =
-                    acts.into_iter().zip(answers).filter_map(|((lease, bare, _), answer)| {
-                        answer.err().and_then(|error| again(lease, bare, &error, &mut lost))
-                    });
+                let refused = acts.into_iter().zip(answers).filter_map(|((lease, act), answer)| {
+                    answer.err().and_then(|error| again(lease, act, &error, &mut lost))
+                });
                 acts = refused.collect();
+                if !acts.is_empty() {
+                    engine.parts.pulse.sleep(FULL_RETRY).await;
+                }
             }
             Err(StoreError::Failed { reason }) => return Err(StoreError::Failed { reason }.into()),
             Err(error) => {
@@ -95,15 +101,34 @@ async fn settle<S: Lanes + 'static>(
     Ok(lost)
 }
 
-/// What is tried in place of an act that was refused: a call is settled, even if what should follow
-/// from it cannot be done.
-fn again(lease: Lease, bare: Act, error: &ActError, lost: &mut u64) -> Option<(Lease, Act, Act)> {
+/// What is tried in place of an act that was refused. A queue that is full is waited for: the call stays
+/// leased meanwhile. If what follows from a call cannot be done, it is not done either.
+fn again(lease: Lease, mut act: Act, error: &ActError, lost: &mut u64) -> Option<(Lease, Act)> {
     let call = lease.call.0;
-    if matches!(error, ActError::LeaseLost { .. }) {
-        *lost += 1;
-        tracing::warn!(call, "a call came too late to be settled: its lease was lost");
-        return None;
+    match error {
+        ActError::LeaseLost { .. } => {
+            *lost += 1;
+            tracing::warn!(call, "a call came too late to be settled: its lease was lost");
+            None
+        }
+        ActError::QueueFull { .. } => {
+            tracing::warn!(call, %error, "what follows from a call waits for room");
+            Some((lease, act))
+        }
+        ActError::NotPaid { limit, .. } => {
+            tracing::error!(call, %error, "a cost is left out: the call paid nothing there");
+            act.settle.iter_mut().for_each(|settle| settle.actual.retain(|(it, _)| it != limit));
+            Some((lease, act))
+        }
+        _ => {
+            tracing::error!(call, %error, "what follows from a call was refused: it is tried again");
+            Some((lease, failed(lease)))
+        }
     }
-    tracing::error!(call, %error, "what follows from a call was refused: it is settled alone");
-    Some((lease, bare.clone(), bare))
+}
+
+/// The call failed, and is tried again.
+fn failed(lease: Lease) -> Act {
+    let settle = vec![Settle { lease, settlement: Settlement::Retry(None), actual: Vec::new() }];
+    Act { settle, ..Act::default() }
 }

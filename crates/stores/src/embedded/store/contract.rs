@@ -58,7 +58,7 @@ impl Meters for Embedded {
         receipts: Vec<Receipt>,
         life: Span,
     ) -> Answer<Vec<Result<Receipt, ReceiptError>>> {
-        self.tell(Kind::Change, move |state, now| {
+        self.tell(Kind::Renew, move |state, now| {
             let each = receipts.iter();
             each.map(|receipt| state.scheduler.renew_receipt(receipt, life, now)).collect()
         })
@@ -169,7 +169,7 @@ impl Lanes for Embedded {
     }
 
     async fn renew_leases(&self, leases: Vec<Lease>, lease: Span) -> Answer<Vec<bool>> {
-        self.tell(Kind::Change, move |state, now| state.scheduler.renew(&leases, lease, now)).await
+        self.tell(Kind::Renew, move |state, now| state.scheduler.renew(&leases, lease, now)).await
     }
 
     async fn pause(&self, scope: Scope) -> Answer<()> {

@@ -22,6 +22,9 @@ pub(super) enum Kind {
     Change,
     /// As [`Self::Change`], or at once if a slice covers it.
     Consume,
+    /// As [`Self::Change`], and done at once while the disk is full: if it is lost in a crash, a lease
+    /// ends sooner.
+    Renew,
 }
 
 /// Sends an answer, or the reason why there is none.

@@ -23,6 +23,8 @@ use tollgate_core::{Now, Timestamp};
 const BATCH_BYTES_MAX: usize = 8 << 20;
 /// Batches on their way to the disk: one that is synced, and one that waits for it.
 const SUBMITTED_MAX: usize = 2;
+/// Most batches that are kept while the disk is full.
+const HELD_MAX: usize = 8;
 /// How long a full disk is left alone before it is tried again.
 const FULL_RETRY: Duration = Duration::from_millis(250);
 /// How many slices are looked at for being idle with each command, and when nothing else is done.
@@ -218,13 +220,13 @@ impl Writer {
             let reply = command.perform(&mut self.state, (self.now)());
             return reply(Ok(()));
         }
-        if self.full_until.is_some() {
+        let (kind, is_full) = (command.kind(), self.full_until.is_some());
+        if is_full && (kind != Kind::Renew || self.held.len() > HELD_MAX) {
             return command.refuse(full());
         }
-        let is_ahead = command.kind() == Kind::Consume;
         let reply = command.perform(&mut self.state, (self.now)());
         self.record();
-        if is_ahead && self.state.is_covered {
+        if is_full || kind == Kind::Consume && self.state.is_covered {
             reply(Ok(()));
         } else {
             self.cargo.replies.push(reply);

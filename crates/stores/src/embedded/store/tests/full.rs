@@ -1,6 +1,6 @@
 //! A disk without space, and one that fails.
 
-use super::{Machine, enqueue, wait};
+use super::{Embedded, Machine, enqueue, wait};
 use crate::embedded::disk::simulated::Fault;
 use std::future::Future;
 use std::task::{Context, Poll, Waker};
@@ -41,15 +41,9 @@ fn acts_that_fit_no_batch_together_are_all_done() {
     assert_eq!(answers.iter().filter(|answer| answer.is_ok()).count(), 12);
 }
 
-#[test]
-fn a_disk_that_stays_full_refuses_what_is_new_and_lets_the_store_close() {
-    let mut machine = Machine::new(1);
-    machine.define();
-    let kept = wait(machine.store().act(vec![enqueue(4)])).unwrap()[0].clone().unwrap();
-    machine.host.plan(Fault::DiskStaysFull);
-    let store = machine.store().clone();
+/// The first few find no space and wait for it; whoever comes once that is known is refused.
+fn until_refused(store: &Embedded) {
     let mut context = Context::from_waker(Waker::noop());
-    // The first few find no space and wait for it; whoever comes once that is known is refused.
     let mut waiting = Vec::new();
     let refused = loop {
         let mut act = Box::pin(store.act(vec![enqueue(4)]));
@@ -63,10 +57,33 @@ fn a_disk_that_stays_full_refuses_what_is_new_and_lets_the_store_close() {
         waiting.push(act);
     };
     assert!(matches!(refused, Err(StoreError::Full { .. })), "{refused:?}");
-    drop(waiting);
+}
+
+#[test]
+fn a_disk_that_stays_full_refuses_what_is_new_and_lets_the_store_close() {
+    let mut machine = Machine::new(1);
+    machine.define();
+    let kept = wait(machine.store().act(vec![enqueue(4)])).unwrap()[0].clone().unwrap();
+    machine.host.plan(Fault::DiskStaysFull);
+    let store = machine.store().clone();
+    until_refused(&store);
     drop(store);
     machine.store = None;
     machine.crash();
     machine.start();
     assert!(wait(machine.store().explain(kept.enqueued)).unwrap()[0].is_some());
+}
+
+#[test]
+fn leases_are_renewed_while_the_disk_is_full() {
+    let machine = Machine::new(1);
+    machine.define();
+    wait(machine.store().act(vec![enqueue(4)])).unwrap();
+    let (most, asks) = (1, tollgate_core::Span::ZERO);
+    let claim = tollgate_core::lanes::Claim { queue: super::queue(), most, lease: None, asks };
+    let lease = wait(machine.store().claim(claim.clone())).unwrap()[0].started.lease;
+    machine.host.plan(Fault::DiskStaysFull);
+    until_refused(machine.store());
+    let minute = tollgate_core::Span::from_minutes(1);
+    assert_eq!(wait(machine.store().renew_leases(vec![lease], minute)).unwrap(), [true]);
 }
