@@ -5,7 +5,7 @@
 use anyhow::bail;
 
 use crate::plan::{FULL, Plan, QUICK};
-use crate::{decisions, drain, http, lanes, longest, machine, memory, store, waiters};
+use crate::{decisions, drain, http, lanes, longest, machine, memory, store, waiters, waiting};
 
 /// Runs the whole comparison, or one child's part of it.
 pub fn run(arguments: &[String]) -> anyhow::Result<()> {
@@ -54,7 +54,11 @@ pub fn run_store(arguments: &[String]) -> anyhow::Result<()> {
         [] => {
             let cycles = store::life_cycles(&store::TOGETHER)?;
             println!("{}\n\n{cycles}\n{}", machine::describe(), store::restarts()?);
+            println!("{}\n{}", waiting::costs()?, waiting::commits()?);
         }
+        ["waits"] => println!("{}\n{}", waiting::costs()?, waiting::commits()?),
+        [waiting::COMMAND, calls] => return answer(&waiting::cost_here(calls.parse()?)?),
+        [waiting::COMMITS, bytes] => return answer(&waiting::commits_here(bytes.parse()?)?),
         ["cycles", together] => println!("{}", store::life_cycles(&[together.parse()?])?),
         [store::COMMAND, folder] => return answer(&store::restart_here(folder)?),
         _ => bail!("unknown arguments {arguments:?}: give none"),

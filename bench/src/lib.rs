@@ -21,6 +21,7 @@ mod memory;
 mod race;
 mod store;
 mod waiters;
+mod waiting;
 
 mod command;
 mod machine;

@@ -162,13 +162,14 @@ fn bare_cycles(folder: &Path, together: usize, bytes: u64) -> anyhow::Result<usi
     Ok(rate(calls, begun.elapsed()))
 }
 
-fn fill(folder: &Path, waiting: usize) -> anyhow::Result<()> {
+pub(crate) fn fill(folder: &Path, waiting: usize) -> anyhow::Result<()> {
     let store = Embedded::open(folder, clock())?.store;
     let runtime = tokio::runtime::Builder::new_current_thread().build()?;
     runtime.block_on(async {
         define(&store).await?;
         for from in (0..waiting).step_by(10_000) {
-            let calls = (from..from + 10_000).map(call).collect::<anyhow::Result<_>>()?;
+            let calls =
+                (from..waiting.min(from + 10_000)).map(call).collect::<anyhow::Result<_>>()?;
             let act = Act { enqueue: calls, ..Act::default() };
             let _ = store.act(vec![act]).await?.remove(0)?;
         }
@@ -176,7 +177,7 @@ fn fill(folder: &Path, waiting: usize) -> anyhow::Result<()> {
     })
 }
 
-async fn define(store: &Embedded) -> anyhow::Result<()> {
+pub(crate) async fn define(store: &Embedded) -> anyhow::Result<()> {
     let limit = Limit::per(1_000_000_000, Span::from_secs(1)).burst(1_000_000_000);
     store.define_limits(vec![(LimitName::new("api")?, Some(Definition::new(limit)?))]).await?;
     let order = Order::Parallel(1_000_000);
@@ -187,7 +188,7 @@ async fn define(store: &Embedded) -> anyhow::Result<()> {
 }
 
 /// One of a hundred thousand tenants' calls, paid at the tenant's own meter of a hundred.
-fn call(number: usize) -> anyhow::Result<NewCall> {
+pub(crate) fn call(number: usize) -> anyhow::Result<NewCall> {
     let lane = LaneName::new(&format!("tenant-{:06}", number % 100_000))?;
     let partition = Some(Partition::new(&format!("key-{:02}", number % 100))?);
     let limit = LimitName::new("api")?;
@@ -196,7 +197,7 @@ fn call(number: usize) -> anyhow::Result<NewCall> {
     Ok(NewCall { tolls, body: vec![b'x'; BODY].into(), ..call })
 }
 
-fn clock() -> TimeSource {
+pub(crate) fn clock() -> TimeSource {
     let clock = SystemClock::new();
     Arc::new(move || -> Now { clock.both() })
 }
