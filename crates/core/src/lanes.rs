@@ -7,6 +7,7 @@ pub mod act;
 pub mod call;
 pub mod claim;
 pub mod effect;
+pub mod event;
 pub mod explain;
 pub mod kept;
 #[cfg(any(test, feature = "reference"))]
@@ -20,6 +21,7 @@ pub use act::{Act, ActError, Acted, Count, Record, Revision, Revive, Settle, Set
 pub use call::{Attempts, CallId, Claimed, Death, DeathCause, End, Lease, NewCall, Started};
 pub use claim::{Claim, Scope};
 pub use effect::Effect;
+pub use event::{Event, LineWaits, Outcome, Waits, Watch, What};
 pub use explain::{Explanation, Reason};
 pub use kept::{Kept, KeptFlight};
 pub use queue::{Backoff, OnDead, Order, QueueError, QueueSpec, QueueToll};

@@ -4,6 +4,7 @@
 use super::act::Revision;
 use super::call::{Attempts, CallId, DeathCause, End, Lease, NewCall};
 use super::claim::Scope;
+use super::event::LineWaits;
 use super::kept::Kept;
 use super::queue::QueueSpec;
 use crate::contract::{MeterName, Receipt};
@@ -19,6 +20,7 @@ impl Effect {
             | Self::PartitionDefined { now, .. }
             | Self::ClosedBy { now, .. }
             | Self::Reset { now, .. }
+            | Self::Timed(now)
             | Self::Started { now, .. }
             | Self::Renewed { now, .. }
             | Self::Settled { now, .. }
@@ -127,6 +129,8 @@ pub enum Effect {
         now: Now,
         /// When its lease ends.
         expires: Timestamp,
+        /// What it waited for before.
+        waits: LineWaits,
     },
     /// A lease lasts longer.
     Renewed {
@@ -236,6 +240,8 @@ pub enum Effect {
         /// Until when it is remembered.
         remembered: Timestamp,
     },
+    /// What follows and tells no time happened then. Only told where events are made.
+    Timed(Now),
     /// Something is as it was when a checkpoint was made.
     Kept(Kept),
     /// A record was written, or removed.

@@ -1,10 +1,11 @@
 //! What lasts of a scheduler, as facts that need no history: a checkpoint is a list of them.
 
 use super::call::{Attempts, CallId, Death, NewCall};
+use super::event::LineWaits;
 use crate::contract::MeterName;
 use crate::meter::Payment;
 use crate::name::{Key, LaneName, QueueName};
-use crate::time::Timestamp;
+use crate::time::{Now, Timestamp};
 
 /// One thing as it is.
 // Not `non_exhaustive`: the stores write each of them down, and are to be told of a new one when they
@@ -64,6 +65,15 @@ pub enum Kept {
         flight: Option<KeptFlight>,
         /// It is dead.
         death: Option<Death>,
+    },
+    /// How a call came to be in flight. The call comes before it.
+    Start {
+        /// Which call.
+        id: CallId,
+        /// When it was started.
+        started: Now,
+        /// What it waited for before.
+        waits: LineWaits,
     },
     /// A dedupe key that is remembered.
     Dedupe {

@@ -11,6 +11,7 @@ mod check;
 mod claim;
 mod dead;
 mod enqueue;
+mod events;
 mod explain;
 mod heads;
 mod operate;
@@ -20,6 +21,7 @@ mod ways;
 use super::act::{Act, ActError, Acted, Record};
 use super::call::{Attempts, CallId, Death, End, Lease, NewCall};
 use super::claim::Scope;
+use super::event::Event;
 use super::queue::{LANE_WEIGHT_MAX, LEASE_MAX, QueueError, QueueSpec};
 use crate::limit::Definition;
 use crate::meter::{Meter, Payment};
@@ -56,6 +58,8 @@ pub struct Naive {
     settled: BTreeMap<u64, Timestamp>,
     /// The calls that ended and were not asked for yet.
     ended: Vec<(CallId, End)>,
+    /// What happened and was not asked for yet.
+    events: Vec<Event>,
     /// The present, as it was told last.
     latest: Now,
     next_call: u64,
@@ -117,6 +121,9 @@ enum State {
 #[derive(Debug, Clone)]
 struct Flight {
     token: u64,
+    /// Which attempt it is.
+    attempt: u32,
+    started: Now,
     expires: Timestamp,
     is_cancelled: bool,
     payments: Vec<(MeterKey, Payment)>,

@@ -38,6 +38,18 @@ proptest! {
     }
 
     #[test]
+    fn what_is_applied_again_tells_the_same_events(steps in vec(step(), 1..60)) {
+        let mut world = World::new();
+        for step in steps.iter().chain([&Step::Wait(0)]) {
+            let _ = world.step(step);
+        }
+        let mut replayed = super::Scheduler::new();
+        replayed.watch(super::Watch::Everything);
+        world.effects.iter().for_each(|effect| replayed.replay(effect));
+        prop_assert_eq!(replayed.take_events(), world.events);
+    }
+
+    #[test]
     fn a_snapshot_is_all_that_lasts(steps in vec(step(), 1..60)) {
         let mut world = World::new();
         for step in steps.iter().chain([&Step::Wait(0)]) {

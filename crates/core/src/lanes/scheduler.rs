@@ -13,6 +13,7 @@ mod browse;
 mod calls;
 mod claim;
 mod dead;
+mod events;
 mod explain;
 mod forget;
 mod heads;
@@ -23,12 +24,14 @@ mod meters;
 mod operate;
 mod snapshot;
 mod sorted;
+mod standing;
 mod waiting;
 
 use super::act::Record;
 use super::call::{CallId, Lease};
 use super::claim::Scope;
 use super::effect::Effect;
+use super::event::LineWaits;
 use super::queue::{LANE_WEIGHT_MAX, LEASE_MAX, QueueError, QueueSpec};
 use crate::contract::MeterName;
 use crate::limit::Definition;
@@ -36,6 +39,7 @@ use crate::name::{Key, LaneName, LimitName, QueueName};
 use crate::time::{Now, Span, Timestamp};
 use advance::Timers;
 use calls::{CallSlot, Calls, LaneSlot, MeterSlot};
+use events::Watching;
 use forget::Idle;
 use lanes::Lanes;
 use meters::{Meters, QueueSlot};
@@ -66,6 +70,11 @@ pub struct Scheduler {
     revisions: u64,
     /// The latest instant of limit time that was seen.
     now: Timestamp,
+    /// The present, as it was told last.
+    present: Now,
+    /// What heads waited where they stood before, if they did.
+    stood: HashMap<LaneSlot, LineWaits, Hashing>,
+    watching: Watching,
     /// Lanes whose head may have changed.
     touched: Vec<LaneSlot>,
     /// Meters that were paid at or left since they were looked at.

@@ -21,6 +21,7 @@
 mod call;
 mod effect;
 mod error;
+mod event;
 mod input;
 mod kept;
 mod limit;
@@ -36,7 +37,7 @@ pub use error::CodecError;
 use self::input::Input;
 use self::output::Output;
 use std::ops::Range;
-use tollgate_core::lanes::Effect;
+use tollgate_core::lanes::{Effect, Event};
 
 /// Appends the record of an effect.
 ///
@@ -52,6 +53,16 @@ pub fn decode(record: &[u8]) -> Result<Effect, CodecError> {
     let effect = effect::read(&mut input)?;
     input.end()?;
     Ok(effect)
+}
+
+/// Appends an event, as history keeps it.
+pub fn encode_event(event: &Event, out: &mut Vec<u8>) {
+    event::write(event, &mut Output::new(out));
+}
+
+/// The event at the front of these bytes, whatever follows.
+pub fn decode_event(bytes: &[u8]) -> Result<Event, CodecError> {
+    event::read(&mut Input::new(bytes))
 }
 
 /// Where in its record the body of a call lies.

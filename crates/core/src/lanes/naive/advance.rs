@@ -68,11 +68,13 @@ impl Naive {
 
     fn crash(&mut self, id: CallId, now: Now) {
         let Some(call) = self.calls.get_mut(&id) else { return };
+        let (before, place) = (call.clone(), self.events.len());
         call.attempts.crashes = call.attempts.crashes.saturating_add(1);
         let crashes = call.attempts.crashes;
         let Some(queue) = self.queues.get(&call.new.queue) else { return };
         let death = (crashes >= queue.spec.crashes_max).then_some(DeathCause::Crashed);
         self.come_back(id, death, now.at, now);
+        self.tell_settled(place, &before, None, now);
     }
 
     fn end_backoffs(&mut self, now: Now) {

@@ -5,6 +5,7 @@ use super::ways::{Line, Serving, lines, stands_at};
 use super::{Call, Flight, Head, MeterKey, Naive, Stand, State};
 use crate::lanes::call::{CallId, Lease, Started};
 use crate::lanes::claim::{CLAIM_MAX, Claim};
+use crate::lanes::event::What;
 use crate::lanes::queue::LEASE_MAX;
 use crate::meter::{Blocker, Holding, Meter, Payment};
 use crate::rule::slots::HoldId;
@@ -106,10 +107,12 @@ impl Naive {
         let holding = Holding { id: HoldId(token), expires };
         let lines = lines(&call.new.tolls);
         let payments = lines.iter().filter_map(|line| self.pay(line, holding, now)).collect();
-        let flight = Flight { token, expires, is_cancelled: false, payments };
+        let (attempt, started) = (call.tried() + 1, now);
+        let flight = Flight { token, attempt, started, expires, is_cancelled: false, payments };
         if let Some(call) = self.calls.get_mut(&call.id) {
             call.state = State::InFlight(flight);
         }
+        self.tell(call.id, now, What::Started { token, attempt, waits: [].into() });
         self.refresh_heads();
         let lease = Lease { call: call.id, token };
         Started { lease, lane: call.new.lane.clone(), attempts: call.attempts, at: now.at, expires }

@@ -1,8 +1,9 @@
 //! The dead: calls that are not tried again, and those of them that are tried again all the same.
 
-use super::{Naive, State};
+use super::{Call, Naive, State};
 use crate::lanes::act::{Act, Revive};
 use crate::lanes::call::{CallId, Death, DeathCause, End};
+use crate::lanes::event::What;
 use crate::lanes::queue::OnDead;
 use crate::name::QueueName;
 use crate::time::Now;
@@ -10,6 +11,8 @@ use crate::time::Now;
 impl Naive {
     /// A call dies; it may hold its lane, and another may have to go for it.
     pub(super) fn die(&mut self, id: CallId, cause: DeathCause, now: Now) {
+        let Some(attempts) = self.calls.get(&id).map(Call::tried) else { return };
+        self.tell(id, now, What::Ended { end: End::Dead, attempts });
         let Some(call) = self.calls.get_mut(&id) else { return };
         call.state = State::Dead(Death { cause, at: now.at });
         // Once started a call does not expire, nor is it superseded: so it stays when it is revived.
@@ -61,6 +64,7 @@ impl Naive {
         (call.arrival, call.new.not_before) = (arrival, revive.not_before);
         (call.state, call.came_back, call.backoff) = (State::Waiting, false, None);
         call.attempts = crate::lanes::call::Attempts::default();
+        self.tell(revive.call, now, What::Revived);
         true
     }
 
@@ -79,7 +83,7 @@ impl Naive {
     }
 }
 
-impl super::Call {
+impl Call {
     /// Whether it is among the dead.
     pub(super) fn is_dead(&self) -> bool {
         matches!(self.state, State::Dead(_))

@@ -4,6 +4,7 @@ use super::perform::Performed;
 use super::{Call, Naive, State};
 use crate::lanes::act::Count;
 use crate::lanes::call::{Attempts, CallId, End, NewCall};
+use crate::lanes::event::What;
 use crate::time::Now;
 
 impl Naive {
@@ -37,6 +38,7 @@ impl Naive {
             state: State::Waiting,
         };
         self.calls.insert(id, call);
+        self.tell(id, now, What::Enqueued);
         id
     }
 

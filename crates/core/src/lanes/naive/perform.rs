@@ -4,6 +4,7 @@ use super::ways::{Line, lines};
 use super::{Call, Flight, Naive, State};
 use crate::lanes::act::{Act, Acted, Record, Revision, Settle, Settlement, Write};
 use crate::lanes::call::{CallId, DeathCause, End};
+use crate::lanes::event::What;
 use crate::name::QueueName;
 use crate::rule::Rule;
 use crate::time::{Now, Span};
@@ -48,6 +49,8 @@ impl Naive {
 
     /// A call ends for good.
     pub(super) fn end_call(&mut self, id: CallId, end: End) {
+        let Some(attempts) = self.calls.get(&id).map(Call::tried) else { return };
+        self.tell(id, self.latest, What::Ended { end, attempts });
         let Some(call) = self.calls.get_mut(&id) else { return };
         call.state = State::Ended(end);
         self.ended.push((id, end));
@@ -58,6 +61,7 @@ impl Naive {
         let Some(call) = self.calls.get(&id).cloned() else { return };
         let Some(flight) = call.flight() else { return };
         self.settle_payments(flight, settle, now);
+        let place = self.events.len();
         match settle.settlement {
             Settlement::Done => self.end_call(id, End::Done),
             Settlement::Dead => self.die(id, DeathCause::GivenUp, now),
@@ -65,6 +69,7 @@ impl Naive {
             Settlement::Release => self.come_back(id, None, now.at, now),
             Settlement::Limited(span) => self.limit(&call, span, now),
         }
+        self.tell_settled(place, &call, Some(settle.settlement), now);
     }
 
     fn settle_payments(&mut self, flight: &Flight, settle: &Settle, now: Now) {

@@ -6,8 +6,9 @@ use crate::contract::{
 };
 use crate::lanes::naive::Naive;
 use crate::lanes::{
-    Act, CallId, Claim, Count, Effect, End, Explanation, Lease, NewCall, OnDead, Order, QueueSpec,
-    QueueToll, Revision, Revive, Scheduler, Scope, Settle, Settlement, Write,
+    Act, CallId, Claim, Count, Effect, End, Event, Explanation, Lease, NewCall, OnDead, Order,
+    QueueSpec, QueueToll, Revision, Revive, Scheduler, Scope, Settle, Settlement, Watch, What,
+    Write,
 };
 use crate::limit::{Definition, Limit};
 use crate::name::{Key, LaneName, LimitName, Partition, QueueName};
@@ -26,6 +27,8 @@ pub(super) struct World {
     /// How many calls there were so far.
     pub(super) calls: u64,
     pub(super) effects: Vec<Effect>,
+    /// Of the scheduler.
+    pub(super) events: Vec<Event>,
 }
 
 /// Runs one command on both, and writes down what each answered.
@@ -42,9 +45,11 @@ macro_rules! both {
 impl World {
     pub(super) fn new() -> Self {
         let now = Now::both(Timestamp::from_nanos(1_790_000_000_000_000_000));
-        let (naive, scheduler) = (Naive::new(), Scheduler::new());
+        let (naive, mut scheduler) = (Naive::new(), Scheduler::new());
+        scheduler.watch(Watch::Everything);
         let (leases, receipts) = (vec![], vec![]);
-        let mut world = Self { naive, scheduler, now, leases, receipts, calls: 0, effects: vec![] };
+        let (effects, events) = (vec![], vec![]);
+        let mut world = Self { naive, scheduler, now, leases, receipts, calls: 0, effects, events };
         for queue in 0..2 {
             let _ = world.take(&Step::Queue(queue, queue));
         }
@@ -56,8 +61,12 @@ impl World {
 
     /// What both answer and tell, the naive reference first.
     pub(super) fn step(&mut self, step: &Step) -> [String; 2] {
+        let told = self.events.len();
         let answers = self.take(step);
-        self.compared(answers)
+        let [naive, scheduler] = self.compared(answers);
+        let events = [self.naive.take_events(), self.events[told..].to_vec()];
+        let [ones, others] = events.map(compared_events);
+        [format!("{naive} {ones:?}"), format!("{scheduler} {others:?}")]
     }
 
     /// What both answer, the naive reference first.
@@ -120,6 +129,7 @@ impl World {
             }
         };
         self.effects.extend(self.scheduler.take_effects());
+        self.events.extend(self.scheduler.take_events());
         answers
     }
 
@@ -372,6 +382,18 @@ fn queries(queue: &QueueName, after: Option<CallId>, most: usize) -> Vec<CallsQu
     let of_lane = states.map(|state| query(Some(lane_name(0)), state));
     let of_queue = states.map(|state| query(None, state));
     lanes.chain(of_lane).chain(of_queue).chain([query(None, None)]).collect()
+}
+
+/// Without the waits, which the reference does not tell, in one order of the calls: what is due at
+/// once has none.
+fn compared_events(mut events: Vec<Event>) -> Vec<Event> {
+    for event in &mut events {
+        if let What::Started { waits, .. } | What::Settled { waits, .. } = &mut event.what {
+            *waits = [].into();
+        }
+    }
+    events.sort_by_key(|event| event.call);
+    events
 }
 
 fn nothing() -> [String; 2] {

@@ -31,6 +31,7 @@ impl Scheduler {
     /// Everything that is due by now happens.
     pub fn advance(&mut self, now: Now) {
         self.now = self.now.max(now.at);
+        self.present = now;
         self.level();
         while let Some(id) = pop_due(&mut self.timers.joins, |entry| entry.0 <= now.wall) {
             self.join(id.1, id.0);
@@ -58,6 +59,7 @@ impl Scheduler {
         self.rehead();
         while let Some(wake) = pop_due(&mut self.timers.wakes, |entry| entry.0 <= now.at) {
             if let Some(crowd) = self.meters[wake.1].crowd_mut(wake.2) {
+                crowd.try_again(wake.0);
                 crowd.wake_at(None);
             }
             self.offer(wake.1, wake.2);

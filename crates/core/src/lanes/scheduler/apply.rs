@@ -1,7 +1,7 @@
 //! Applying effects: the one way in which what lasts is changed.
 
 use super::Scheduler;
-use super::calls::{Call, CallSlot, Flight, LaneSlot, Line};
+use super::calls::{Call, CallSlot, Flight, LaneSlot, Line, Start};
 use super::lanes::Head;
 use super::meters::QueueSlot;
 use crate::lanes::act::{Record, Revision};
@@ -22,6 +22,7 @@ impl Scheduler {
         for effect in effects {
             scheduler.apply(effect);
         }
+        scheduler.present = Now::both(scheduler.now);
         scheduler.rehead();
         scheduler
     }
@@ -35,23 +36,31 @@ impl Scheduler {
     /// What changed since this was asked last, in order. Kept until someone takes it: who needs none
     /// of it takes it all the same.
     pub fn take_effects(&mut self) -> Vec<Effect> {
+        self.watching.forget_time();
         std::mem::take(&mut self.effects)
     }
 
     /// As [`Self::take_effects`], into a list that was emptied: its memory is used again.
     pub fn swap_effects(&mut self, effects: &mut Vec<Effect>) {
         effects.clear();
+        self.watching.forget_time();
         std::mem::swap(&mut self.effects, effects);
     }
 
     /// Changes what lasts, and says so.
     pub(super) fn emit(&mut self, effect: Effect) {
+        if self.lacks_time(&effect) {
+            let timed = Effect::Timed(self.present);
+            self.apply(&timed);
+            self.effects.push(timed);
+        }
         self.apply(&effect);
         self.effects.push(effect);
     }
 
     fn apply(&mut self, effect: &Effect) {
         self.now = effect.now().map_or(self.now, |now| self.now.max(now.at));
+        self.observe(effect);
         match effect {
             Effect::LimitDefined { name, definition, now } => {
                 if let Some(limit) = self.meters.define(name, definition.clone(), *now) {
@@ -83,7 +92,10 @@ impl Scheduler {
                 self.accepted(*id, call, *arrival, *remembered);
             }
             Effect::Joined { id, arrival } => self.joined(*id, *arrival),
-            Effect::Started { lease, now, expires } => self.started(*lease, *now, *expires),
+            Effect::Started { lease, now, expires, waits } => {
+                let start = Start { now: *now, expires: *expires, waits: waits.clone() };
+                self.started(*lease, start);
+            }
             Effect::Renewed { lease, now, expires } => self.renewed(*lease, *now, *expires),
             Effect::Settled { lease, actual, now } => self.settled(*lease, actual, *now),
             Effect::Closed { id, line, until, now } => self.closed(*id, *line, *until, *now),
@@ -106,16 +118,20 @@ impl Scheduler {
             Effect::ReceiptSettled { receipt, actual, now, remembered } => {
                 self.receipt_settled(receipt, actual, *now, *remembered);
             }
+            Effect::Timed(_) => {}
             Effect::Kept(kept) => self.restore(kept),
             Effect::Written { key, revision, bytes } => {
                 self.written(key, *revision, bytes.as_deref());
             }
-            Effect::Counted { key, left: 0 } => {
-                self.joins.remove(key);
-            }
-            Effect::Counted { key, left } => {
-                self.joins.insert(key.clone(), *left);
-            }
+            Effect::Counted { key, left } => self.counted(key, *left),
+        }
+    }
+
+    fn counted(&mut self, key: &Key, left: u64) {
+        if left == 0 {
+            self.joins.remove(key);
+        } else {
+            self.joins.insert(key.clone(), left);
         }
     }
 
@@ -227,14 +243,15 @@ impl Scheduler {
         self.touched.push(lane);
     }
 
-    fn started(&mut self, lease: Lease, now: Now, expires: Timestamp) {
+    fn started(&mut self, lease: Lease, start: Start) {
         if let Some(slot) = self.calls.find(lease.call) {
-            self.start_at(slot, lease.token, now, expires);
+            self.start_at(slot, lease.token, start);
         }
     }
 
     /// Starts a call, wherever it was found: among millions, finding it is what costs most.
-    pub(super) fn start_at(&mut self, slot: CallSlot, token: u64, now: Now, expires: Timestamp) {
+    pub(super) fn start_at(&mut self, slot: CallSlot, token: u64, start: Start) {
+        let Start { now, expires, waits } = start;
         self.tokens = self.tokens.max(token);
         let lane = self.calls[slot].lane;
         let holding = Holding { id: HoldId(token), expires };
@@ -245,7 +262,7 @@ impl Scheduler {
         self.take_from_lane(lane, slot);
         self.timers.leases.insert((expires, token, slot));
         let progress = self.calls.progress_mut(slot);
-        progress.flight = Some(Flight { token, expires, payments });
+        progress.flight = Some(Flight { token, expires, started: now, waits, payments });
         self.lanes.count_flight(lane);
         self.touched.push(lane);
     }

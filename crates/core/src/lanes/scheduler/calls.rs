@@ -1,8 +1,9 @@
 //! The calls that have not ended or are dead, and the sets of tolls they share.
 
 use crate::lanes::call::{Attempts, CallId, Death};
+use crate::lanes::event::LineWaits;
 use crate::meter::Payment;
-use crate::time::Timestamp;
+use crate::time::{Now, Timestamp};
 use crate::turn::Priority;
 use hashbrown::HashTable;
 use slab::Slab;
@@ -63,11 +64,22 @@ pub(super) struct Progress {
     pub(super) death: Option<Death>,
 }
 
+/// How a call is started.
+#[derive(Debug)]
+pub(super) struct Start {
+    pub(super) now: Now,
+    pub(super) expires: Timestamp,
+    pub(super) waits: LineWaits,
+}
+
 /// A start that is not settled.
 #[derive(Debug)]
 pub(super) struct Flight {
     pub(super) token: u64,
     pub(super) expires: Timestamp,
+    pub(super) started: Now,
+    /// What it waited for before.
+    pub(super) waits: LineWaits,
     /// One for each line of its tolls.
     pub(super) payments: SmallVec<[Payment; 1]>,
 }

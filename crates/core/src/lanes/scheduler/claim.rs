@@ -1,7 +1,7 @@
 //! Claiming: which heads are tried, and how one starts.
 
 use super::Scheduler;
-use super::calls::{LaneSlot, MeterSlot};
+use super::calls::{LaneSlot, MeterSlot, Start};
 use super::lanes::{Head, Stand};
 use super::meters::QueueSlot;
 use crate::gate::{self, LINES_MAX, Verdict};
@@ -89,6 +89,7 @@ impl Scheduler {
         if let Some(blocker) = way {
             let wakes = self.looked_at_again(meter, queue, blocker, now);
             self.withdraw(meter, queue, wakes);
+            self.refused_at(meter, queue);
             if blocker.cause == Cause::Turn {
                 self.yielding.insert((meter, queue));
             }
@@ -119,11 +120,13 @@ impl Scheduler {
             Verdict::Start => return Some(self.start(lane, head, now, expires)),
             Verdict::Park { at, .. } => {
                 self.set_patience(lane, patience);
+                self.note_wait(lane);
                 self.leave(lane);
                 self.park(lane, at);
             }
             Verdict::Stand { at, is_impatient, .. } => {
                 self.set_patience(lane, patience);
+                self.note_wait(lane);
                 self.leave(lane);
                 if is_impatient {
                     self.make_senior(lane);
@@ -144,8 +147,11 @@ impl Scheduler {
         let call = &self.calls[head.call];
         let lease = Lease { call: call.id, token: self.tokens + 1 };
         let attempts = self.calls.attempts(call);
-        self.start_at(head.call, lease.token, now, expires);
-        self.effects.push(Effect::Started { lease, now, expires });
+        let waits = self.waits(lane, head);
+        let effect = Effect::Started { lease, now, expires, waits: waits.clone() };
+        self.observe(&effect);
+        self.start_at(head.call, lease.token, Start { now, expires, waits });
+        self.effects.push(effect);
         self.rehead();
         Started { lease, lane: self.lanes[lane].name.clone(), attempts, at: now.at, expires }
     }

@@ -32,6 +32,9 @@ impl Scheduler {
         self.leave(lane);
         self.end_seniority(lane);
         self.lanes[lane].head = None;
+        if !self.stood.is_empty() {
+            self.stood.remove(&lane);
+        }
     }
 
     /// Lets a head stand at one of its lines, from where it is in no book; parked if the limit there
@@ -52,6 +55,7 @@ impl Scheduler {
         let before = self.turn_at(meter, queue);
         self.set_stand(lane, Stand::At { line: LineNumber::new(line), tag: place.tag() });
         self.meters[meter].stand(queue, (place, lane), weight);
+        self.mark(lane);
         if self.turn_at(meter, queue) != before {
             self.offer(meter, queue);
         }
@@ -64,6 +68,7 @@ impl Scheduler {
         self.end_seniority(lane);
         self.set_stand(lane, Stand::Parked { line: LineNumber::new(line) });
         self.meters.park(meter, lane);
+        self.mark(lane);
     }
 
     /// Takes a head from where it stands.
@@ -130,6 +135,10 @@ impl Scheduler {
 
     /// Puts a meter among those that a queue may try, under the rank of who has the turn there.
     pub(super) fn offer(&mut self, meter: MeterSlot, queue: QueueSlot) {
+        let now = self.present.at;
+        if let Some(crowd) = self.meters[meter].crowd_mut(queue) {
+            crowd.try_again(now);
+        }
         self.withdraw(meter, queue, None);
         self.yielding.remove(&(meter, queue));
         let Some(lane) = self.turn_at(meter, queue) else {
@@ -298,6 +307,7 @@ impl Scheduler {
             crowds.flat_map(|crowd| crowd.standing.iter().map(|(_, lane)| lane)).collect();
         for lane in parked {
             if let Some(Stand::Parked { line }) = self.lanes[lane].head.map(|head| head.stand) {
+                self.note_wait(lane);
                 self.leave(lane);
                 self.come_to_stand(lane, line.index());
             }
@@ -307,6 +317,7 @@ impl Scheduler {
                 && let Stand::At { line, .. } = head.stand
                 && self.is_shut(head, line.index())
             {
+                self.note_wait(lane);
                 self.leave(lane);
                 self.park(lane, line.index());
             }

@@ -8,7 +8,7 @@ use super::waiting::Waiting;
 use crate::lanes::call::CallId;
 use crate::lanes::queue::{Order, QueueSpec};
 use crate::name::{LaneName, QueueName};
-use crate::time::Timestamp;
+use crate::time::{Span, Timestamp};
 use crate::turn::Patience;
 use hashbrown::HashTable;
 use slab::Slab;
@@ -100,12 +100,15 @@ pub(super) struct Head {
     pub(super) stand: Stand,
     pub(super) patience: Patience,
     pub(super) is_senior: bool,
+    /// What the clock of its stand said when it came there.
+    pub(super) mark: Span,
 }
 
 impl Head {
     /// A head that stands nowhere yet.
     pub(super) fn new(call: CallSlot) -> Self {
-        Self { call, stand: Stand::Free, patience: Patience::default(), is_senior: false }
+        let (stand, patience) = (Stand::Free, Patience::default());
+        Self { call, stand, patience, is_senior: false, mark: Span::ZERO }
     }
 }
 

@@ -3,6 +3,7 @@
 use super::Hashing;
 use super::calls::{LaneSlot, MeterSlot, Rank, index, slot};
 use super::sorted::Sorted;
+use super::standing::Refusals;
 use crate::limit::Definition;
 use crate::meter::Meter;
 use crate::name::{LimitName, Partition};
@@ -88,9 +89,17 @@ pub(super) struct Crowd {
     pub(super) offered: Option<Rank>,
     /// When it is offered again by itself; the end of time for never.
     wakes: Timestamp,
+    /// How long they were refused here.
+    pub(super) refusals: Refusals,
 }
 
 impl Crowd {
+    /// They may be asked for again. Who was to be open before was open from then on, whoever comes
+    /// only now.
+    pub(super) fn try_again(&mut self, now: Timestamp) {
+        self.refusals.end(now.min(self.wakes));
+    }
+
     /// Sets when it is offered again by itself; says when it was to be.
     pub(super) fn wake_at(&mut self, at: Option<Timestamp>) -> Option<Timestamp> {
         let before = std::mem::replace(&mut self.wakes, at.unwrap_or(Timestamp::MAX));
@@ -117,6 +126,7 @@ impl MeterBook {
                 weight: 0,
                 offered: None,
                 wakes: Timestamp::MAX,
+                refusals: Refusals::default(),
             });
         }
         if let Some(crowd) = self.crowd_mut(queue) {

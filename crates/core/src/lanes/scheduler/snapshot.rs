@@ -5,6 +5,7 @@ use super::calls::{Call, CallSlot, Flight, Progress};
 use crate::lanes::call::NewCall;
 use crate::lanes::claim::Scope;
 use crate::lanes::effect::Effect;
+use crate::lanes::event::LineWaits;
 use crate::lanes::kept::{Kept, KeptFlight};
 use crate::meter::Meter;
 use crate::time::{Now, Timestamp};
@@ -31,6 +32,10 @@ impl Scheduler {
         calls.sort_unstable();
         for (id, slot) in calls {
             each(self.kept_call(slot, expiries.get(&id).copied()));
+            if let Some(Flight { started, waits, .. }) = self.calls.flight(&self.calls[slot]) {
+                let (started, waits) = (*started, waits.clone());
+                each(Effect::Kept(Kept::Start { id, started, waits }));
+            }
         }
         // What is over by now no later command can see.
         for ((queue, key), (id, until)) in &self.dedupes {
@@ -98,6 +103,13 @@ impl Scheduler {
                     },
                 }
             }
+            Kept::Start { id, .. } => {
+                let call = self.calls.find(*id).map(|slot| &self.calls[slot]);
+                match call.and_then(|call| self.calls.flight(call)) {
+                    None => Some("a start of a call that is not in flight"),
+                    Some(_) => None,
+                }
+            }
             Kept::Lane { queue, .. } | Kept::Dedupe { queue, .. } => match self.lanes.find(queue) {
                 None => Some("something of a queue that is not defined"),
                 Some(_) => None,
@@ -145,6 +157,12 @@ impl Scheduler {
                 (lane.is_paused, lane.is_held, lane.weight) = (*is_paused, *is_held, *weight);
             }
             Kept::Call { .. } => self.restore_call(kept),
+            Kept::Start { id, started, waits } => {
+                let found = self.calls.find(*id).and_then(|slot| self.calls.flight_mut(slot));
+                if let Some(flight) = found.and_then(Option::as_mut) {
+                    (flight.started, flight.waits) = (*started, waits.clone());
+                }
+            }
             Kept::Dedupe { queue, key, id, until } => {
                 if let Some(queue) = self.lanes.find(queue) {
                     self.remember(queue, key, *id, *until);
@@ -191,7 +209,7 @@ impl Scheduler {
 
 impl Flight {
     fn kept(&self) -> KeptFlight {
-        let Self { token, expires, payments } = self;
+        let Self { token, expires, payments, .. } = self;
         KeptFlight {
             token: *token,
             expires: *expires,
@@ -201,7 +219,15 @@ impl Flight {
 
     fn restored(kept: &KeptFlight) -> Self {
         let KeptFlight { token, expires, payments } = kept;
-        Self { token: *token, expires: *expires, payments: payments.iter().copied().collect() }
+        // More is told by what follows.
+        let started = Now::both(payments.first().map_or(*expires, |payment| payment.paid_at));
+        Self {
+            token: *token,
+            expires: *expires,
+            started,
+            waits: LineWaits::default(),
+            payments: payments.iter().copied().collect(),
+        }
     }
 }
 
@@ -260,7 +286,7 @@ impl super::lanes::Lanes {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::lanes::{Act, QueueSpec};
+    use crate::lanes::{Act, Claim, QueueSpec};
     use crate::limit::{Definition, Limit};
     use crate::name::{Key, LaneName, LimitName, QueueName};
     use crate::time::Span;
@@ -283,5 +309,20 @@ mod tests {
             keys += usize::from(matches!(fact, Effect::Kept(Kept::Dedupe { .. })));
         });
         assert_eq!(keys, 0);
+    }
+
+    #[test]
+    fn a_start_of_a_call_that_is_not_in_flight_is_objected_to() {
+        let (queue, now) = (QueueName::new("q").unwrap(), Now::both(Timestamp::default()));
+        let mut scheduler = Scheduler::new();
+        scheduler.define_queue(&queue, QueueSpec::default(), now).unwrap();
+        let call = NewCall::new(queue.clone(), LaneName::new("a").unwrap());
+        let act = Act { enqueue: vec![call], ..Act::default() };
+        let id = scheduler.act(act, now).unwrap().enqueued[0];
+        let start = Kept::Start { id, started: now, waits: LineWaits::default() };
+        assert!(scheduler.objection(&start).is_some());
+        let claim = Claim { queue, most: 1, lease: None, asks: Span::ZERO };
+        assert_eq!(scheduler.claim(&claim, now).len(), 1);
+        assert_eq!(scheduler.objection(&start), None);
     }
 }

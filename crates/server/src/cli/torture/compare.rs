@@ -77,7 +77,7 @@ fn tell(parts: &mut [Found], fact: &mut Effect, now: Timestamp) -> Option<()> {
             let part = load::part_of(partition.as_ref()?)?;
             parts.get_mut(part)?.allowed = *units;
         }
-        Effect::Kept(Kept::Counters { .. })
+        Effect::Kept(Kept::Counters { .. } | Kept::Start { .. })
         | Effect::LimitDefined { .. }
         | Effect::QueueDefined { .. } => {}
         _ => return None,

@@ -4,7 +4,7 @@ use super::error::CodecError;
 use super::input::{Input, newer};
 use super::output::{Output, packed};
 use super::queue::read_priority;
-use tollgate_core::lanes::{Attempts, CallId, Death, DeathCause, End, Lease, NewCall};
+use tollgate_core::lanes::{Attempts, CallId, Death, DeathCause, End, Lease, LineWaits, NewCall};
 use tollgate_core::{Key, LaneName, LimitName, Partition, QueueName, Timestamp, Toll};
 
 // How a call ended: for good, as the tags are.
@@ -89,6 +89,19 @@ pub(super) fn write_attempts(attempts: &Attempts, out: &mut Output<'_>) {
 pub(super) fn read_attempts(input: &mut Input<'_>) -> Result<Attempts, CodecError> {
     let (failures, crashes) = (input.number_u32()?, input.number_u32()?);
     Ok(Attempts { failures, crashes, limited: input.number_u32()? })
+}
+
+/// How long a call waited at which of its meters.
+pub(super) fn write_waits(waits: &LineWaits, out: &mut Output<'_>) {
+    out.list(waits, |out, (line, span)| {
+        out.number(*line as u64);
+        out.span(*span);
+    });
+}
+
+pub(super) fn read_waits(input: &mut Input<'_>) -> Result<LineWaits, CodecError> {
+    let waits = input.list(2, |input| Ok((input.number_usize()?, input.span()?)))?;
+    Ok(waits.into_iter().collect())
 }
 
 pub(super) fn write_end(end: End, out: &mut Output<'_>) {

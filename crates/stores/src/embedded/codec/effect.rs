@@ -5,7 +5,7 @@ use super::input::{Input, newer};
 use super::meter::{NAME_BYTES_MIN, OWED_BYTES_MIN};
 use super::output::Output;
 use super::{call, kept, limit, meter, queue, tag};
-use tollgate_core::lanes::{CallId, Effect, Lease, Revision};
+use tollgate_core::lanes::{CallId, Effect, Lease, LineWaits, Revision};
 use tollgate_core::{Key, LaneName, LimitName, Now, Partition, QueueName, Timestamp};
 
 #[expect(clippy::too_many_lines, reason = "one arm for each effect, and nothing else")]
@@ -86,9 +86,16 @@ pub(super) fn write(effect: &Effect, out: &mut Output<'_>) {
             out.number(*id);
             out.number(*arrival);
         }
-        Effect::Started { lease, now, expires } => {
-            out.byte(tag::STARTED);
+        Effect::Started { lease, now, expires, waits } => {
+            out.byte(if waits.is_empty() { tag::STARTED } else { tag::STARTED_WAITED });
             write_leased(lease, *now, *expires, out);
+            if !waits.is_empty() {
+                call::write_waits(waits, out);
+            }
+        }
+        Effect::Timed(now) => {
+            out.byte(tag::TIMED);
+            out.now(*now);
         }
         Effect::Renewed { lease, now, expires } => {
             out.byte(tag::RENEWED);
@@ -215,8 +222,17 @@ pub(super) fn read(input: &mut Input<'_>) -> Result<Effect, CodecError> {
         tag::JOINED => Effect::Joined { id: call::read_id(input)?, arrival: input.number()? },
         tag::STARTED => {
             let (lease, now, expires) = read_leased(input)?;
-            Effect::Started { lease, now, expires }
+            Effect::Started { lease, now, expires, waits: LineWaits::default() }
         }
+        tag::STARTED_WAITED => {
+            let (lease, now, expires) = read_leased(input)?;
+            let waits = call::read_waits(input)?;
+            if waits.is_empty() {
+                return Err(input.damaged("no wait where there is one"));
+            }
+            Effect::Started { lease, now, expires, waits }
+        }
+        tag::TIMED => Effect::Timed(input.now()?),
         tag::RENEWED => {
             let (lease, now, expires) = read_leased(input)?;
             Effect::Renewed { lease, now, expires }
@@ -249,6 +265,7 @@ pub(super) fn read(input: &mut Input<'_>) -> Result<Effect, CodecError> {
         tag::KEPT_METER => Effect::Kept(kept::read_meter(input)?),
         tag::KEPT_LANE => Effect::Kept(kept::read_lane(input)?),
         tag::KEPT_CALL => Effect::Kept(kept::read_call(input)?),
+        tag::KEPT_START => Effect::Kept(kept::read_start(input)?),
         tag::KEPT_DEDUPE => Effect::Kept(kept::read_dedupe(input)?),
         tag::KEPT_RECEIPT => Effect::Kept(kept::read_receipt(input)?),
         0 => return Err(input.damaged("no tag")),

@@ -65,6 +65,12 @@ pub(super) fn write(kept: &Kept, out: &mut Output<'_>) {
                 call::write_death(*rests_until, death, out);
             }
         }
+        Kept::Start { id: CallId(id), started, waits } => {
+            out.byte(tag::KEPT_START);
+            out.number(*id);
+            out.now(*started);
+            call::write_waits(waits, out);
+        }
         Kept::Dedupe { queue, key, id: CallId(id), until } => {
             out.byte(tag::KEPT_DEDUPE);
             out.text(queue);
@@ -114,6 +120,11 @@ pub(super) fn read_call(input: &mut Input<'_>) -> Result<Kept, CodecError> {
         flight: input.when(is_in_flight, |input| read_flight(rests_until, input))?,
         death: input.when(is_dead, |input| call::read_death(rests_until, input))?,
     })
+}
+
+pub(super) fn read_start(input: &mut Input<'_>) -> Result<Kept, CodecError> {
+    let (id, started) = (call::read_id(input)?, input.now()?);
+    Ok(Kept::Start { id, started, waits: call::read_waits(input)? })
 }
 
 pub(super) fn read_dedupe(input: &mut Input<'_>) -> Result<Kept, CodecError> {

@@ -30,6 +30,9 @@ pub(super) const PARTITION_DEFINED: u8 = 23;
 pub(super) const CLOSED_BY: u8 = 24;
 pub(super) const RESET: u8 = 25;
 pub(super) const ALLOWED: u8 = 26;
+// From here on what events need: a start of a call that waited, and a time.
+pub(super) const STARTED_WAITED: u8 = 32;
+pub(super) const TIMED: u8 = 33;
 // From here on what a checkpoint keeps.
 pub(super) const KEPT_COUNTERS: u8 = 64;
 pub(super) const KEPT_METER: u8 = 65;
@@ -37,3 +40,4 @@ pub(super) const KEPT_LANE: u8 = 66;
 pub(super) const KEPT_CALL: u8 = 67;
 pub(super) const KEPT_DEDUPE: u8 = 68;
 pub(super) const KEPT_RECEIPT: u8 = 69;
+pub(super) const KEPT_START: u8 = 80;

@@ -1,6 +1,7 @@
 //! The codec: what is written comes back, the format stays, and any bytes are borne.
 
 mod any_bytes;
+mod events;
 pub(in crate::embedded) mod generated;
 mod golden;
 mod round_trip;
@@ -9,7 +10,7 @@ use super::encode;
 use tollgate_core::lanes::{Effect, Kept};
 
 /// How many kinds of effects there are.
-const KINDS: usize = 32;
+const KINDS: usize = 34;
 
 /// Which kind of effect it is, from 0 up to [`KINDS`]. A new one is noticed here first.
 fn kind(effect: &Effect) -> usize {
@@ -41,6 +42,7 @@ fn kind(effect: &Effect) -> usize {
             Kept::Call { .. } => 23,
             Kept::Dedupe { .. } => 24,
             Kept::Receipt { .. } => 25,
+            Kept::Start { .. } => 33,
         },
         Effect::Died { .. } => 26,
         Effect::Revived { .. } => 27,
@@ -48,6 +50,7 @@ fn kind(effect: &Effect) -> usize {
         Effect::ClosedBy { .. } => 29,
         Effect::Reset { .. } => 30,
         Effect::Allowed { .. } => 31,
+        Effect::Timed(_) => 32,
     }
 }
 

@@ -1,12 +1,12 @@
 //! Effects of every kind, with every option, long and foreign names, and numbers at their ends.
 
-mod fields;
+pub(super) mod fields;
 
 use super::KINDS;
 use fields::{
     attempts, bytes, cause, definition, end, instant, key, lane_name, lease, limit_name, list,
     meter_name, new_call, now, number, partition, payment, queue_name, queue_spec, receipt, scope,
-    small, text,
+    small, text, waits,
 };
 use proptest::option::of;
 use proptest::prelude::*;
@@ -25,6 +25,7 @@ pub(super) fn effect_of(kind: usize) -> BoxedStrategy<Effect> {
         15..=19 => of_receipts_and_records(kind),
         26 | 27 => of_the_dead(kind),
         28..=31 => of_operators(kind),
+        32 => now().prop_map(Effect::Timed).boxed(),
         _ => kept_of(kind).prop_map(Effect::Kept).boxed(),
     }
 }
@@ -61,8 +62,8 @@ fn of_calls(kind: usize) -> BoxedStrategy<Effect> {
             })
             .boxed(),
         7 => (id, number()).prop_map(|(id, arrival)| Effect::Joined { id, arrival }).boxed(),
-        8 => (lease(), now(), instant())
-            .prop_map(|(lease, now, expires)| Effect::Started { lease, now, expires })
+        8 => (lease(), now(), instant(), waits())
+            .prop_map(|(lease, now, expires, waits)| Effect::Started { lease, now, expires, waits })
             .boxed(),
         9 => (lease(), now(), instant())
             .prop_map(|(lease, now, expires)| Effect::Renewed { lease, now, expires })
@@ -192,6 +193,9 @@ fn kept_of(kind: usize) -> BoxedStrategy<Kept> {
             .prop_map(|(queue, key, id, until)| Kept::Dedupe { queue, key, id: CallId(id), until })
             .boxed(),
         25 => (number(), instant()).prop_map(|(id, until)| Kept::Receipt { id, until }).boxed(),
+        33 => (number(), now(), waits())
+            .prop_map(|(id, started, waits)| Kept::Start { id: CallId(id), started, waits })
+            .boxed(),
         _ => panic!("no kind {kind}"),
     }
 }

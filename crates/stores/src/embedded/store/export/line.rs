@@ -134,7 +134,8 @@ pub(super) struct EndLine {
 pub(super) type Order = (u8, String, u8, Option<String>);
 
 impl Line {
-    /// The line of a fact; `None` for what happened, as opposed to what is: no snapshot has that.
+    /// The line of a fact; `None` for what happened, as opposed to what is: no snapshot has
+    /// that, but for how calls in flight came to be.
     pub(super) fn of(fact: &Effect) -> Option<Self> {
         let named = |name: &str| NamedLine { name: name.to_owned() };
         Some(match fact {
@@ -176,6 +177,7 @@ impl Line {
             | Effect::Reopened { .. }
             | Effect::Accepted { .. }
             | Effect::Joined { .. }
+            | Effect::Timed(_)
             | Effect::Started { .. }
             | Effect::Renewed { .. }
             | Effect::Settled { .. }
@@ -228,6 +230,7 @@ impl Line {
             Kept::Receipt { id, until } => {
                 Self::Receipt(ReceiptLine { id: *id, until: Instant(*until) })
             }
+            Kept::Start { .. } => return None,
         })
     }
 

@@ -7,8 +7,8 @@ use proptest::sample::select;
 use tollgate_core::contract::{MeterName, PaidLine, Receipt};
 use tollgate_core::lanes::queue::{DEAD_MAX_DEFAULT, LEASE_MAX, PARALLEL_MAX};
 use tollgate_core::lanes::{
-    Attempts, Backoff, CallId, DeathCause, End, Lease, NewCall, OnDead, Order, QueueSpec,
-    QueueToll, Scope,
+    Attempts, Backoff, CallId, DeathCause, End, Lease, LineWaits, NewCall, OnDead, Order,
+    QueueSpec, QueueToll, Scope,
 };
 use tollgate_core::name::NAME_BYTES_MAX;
 use tollgate_core::rule::slots::HoldId;
@@ -20,25 +20,25 @@ use tollgate_core::{
 /// A morning in 2026.
 const PRESENT: u64 = 1_780_000_000_123_456_789;
 
-pub(super) fn number() -> BoxedStrategy<u64> {
+pub(in crate::embedded::codec::tests) fn number() -> BoxedStrategy<u64> {
     let edges = select(vec![0, 1, 127, 128, 16_383, 16_384, 1 << 63, u64::MAX - 1, u64::MAX]);
     prop_oneof![edges, 0..1_000_u64, any::<u64>()].boxed()
 }
 
-pub(super) fn small() -> impl Strategy<Value = u32> {
+pub(in crate::embedded::codec::tests) fn small() -> impl Strategy<Value = u32> {
     prop_oneof![Just(0), Just(u32::MAX), any::<u32>()]
 }
 
-pub(super) fn instant() -> impl Strategy<Value = Timestamp> {
+pub(in crate::embedded::codec::tests) fn instant() -> impl Strategy<Value = Timestamp> {
     let present = PRESENT - 100_000_000_000..PRESENT + 100_000_000_000;
     prop_oneof![2 => present, 1 => number()].prop_map(Timestamp::from_nanos)
 }
 
-pub(super) fn now() -> impl Strategy<Value = Now> {
+pub(in crate::embedded::codec::tests) fn now() -> impl Strategy<Value = Now> {
     (instant(), instant()).prop_map(|(at, wall)| Now { at, wall })
 }
 
-pub(super) fn span() -> impl Strategy<Value = Span> {
+pub(in crate::embedded::codec::tests) fn span() -> impl Strategy<Value = Span> {
     number().prop_map(Span::from_nanos)
 }
 
@@ -51,7 +51,9 @@ pub(super) fn bytes() -> impl Strategy<Value = Vec<u8>> {
     vec(any::<u8>(), 0..300)
 }
 
-pub(super) fn list<S: Strategy>(items: S) -> impl Strategy<Value = Vec<S::Value>> {
+pub(in crate::embedded::codec::tests) fn list<S: Strategy>(
+    items: S,
+) -> impl Strategy<Value = Vec<S::Value>> {
     vec(items, 0..4)
 }
 
@@ -71,7 +73,7 @@ fn name() -> BoxedStrategy<String> {
     prop_oneof![6 => "[a-z]{1,12}", 1 => whole, 1 => foreign].boxed()
 }
 
-pub(super) fn limit_name() -> impl Strategy<Value = LimitName> {
+pub(in crate::embedded::codec::tests) fn limit_name() -> impl Strategy<Value = LimitName> {
     name().prop_map(|name| LimitName::new(&name).unwrap())
 }
 
@@ -79,11 +81,11 @@ pub(super) fn partition() -> impl Strategy<Value = Partition> {
     name().prop_map(|name| Partition::new(&name).unwrap())
 }
 
-pub(super) fn queue_name() -> impl Strategy<Value = QueueName> {
+pub(in crate::embedded::codec::tests) fn queue_name() -> impl Strategy<Value = QueueName> {
     name().prop_map(|name| QueueName::new(&name).unwrap())
 }
 
-pub(super) fn lane_name() -> impl Strategy<Value = LaneName> {
+pub(in crate::embedded::codec::tests) fn lane_name() -> impl Strategy<Value = LaneName> {
     name().prop_map(|name| LaneName::new(&name).unwrap())
 }
 
@@ -201,6 +203,11 @@ pub(super) fn lease() -> impl Strategy<Value = Lease> {
     (number(), number()).prop_map(|(call, token)| Lease { call: CallId(call), token })
 }
 
+pub(super) fn waits() -> impl Strategy<Value = LineWaits> {
+    let line = prop_oneof![Just(0), Just(usize::MAX), any::<usize>()];
+    list((line, span())).prop_map(|waits| waits.into_iter().collect())
+}
+
 pub(super) fn attempts() -> impl Strategy<Value = Attempts> {
     (small(), small(), small()).prop_map(|(failures, crashes, limited)| Attempts {
         failures,
@@ -209,7 +216,7 @@ pub(super) fn attempts() -> impl Strategy<Value = Attempts> {
     })
 }
 
-pub(super) fn end() -> impl Strategy<Value = End> {
+pub(in crate::embedded::codec::tests) fn end() -> impl Strategy<Value = End> {
     select(vec![End::Done, End::Dead, End::Cancelled, End::Expired, End::Superseded, End::Dropped])
 }
 

@@ -2,10 +2,12 @@
 
 use super::{instant, now};
 use tollgate_core::lanes::{
-    Attempts, CallId, Death, DeathCause, Effect, End, Kept, KeptFlight, Lease, NewCall,
+    Attempts, CallId, Death, DeathCause, Effect, End, Kept, KeptFlight, Lease, LineWaits, NewCall,
 };
 use tollgate_core::rule::slots::HoldId;
-use tollgate_core::{Key, LaneName, LimitName, Now, Partition, Payment, Priority, QueueName, Toll};
+use tollgate_core::{
+    Key, LaneName, LimitName, Now, Partition, Payment, Priority, QueueName, Span, Toll,
+};
 
 const ID: CallId = CallId(300);
 const LEASE: Lease = Lease { call: ID, token: 7 };
@@ -20,9 +22,16 @@ pub(super) fn golden() -> Vec<(&'static str, Effect)> {
         ),
         ("07 00000000 00ac02 8080c8a19b92f5d918 50 046d61696c 02c3bc 00 28 0164", deduped()),
         ("08 ac02ffffffffffffffffff01", Effect::Joined { id: ID, arrival: u64::MAX }),
+        ("09 ac0207 8580c8a19b92f5d918 05f6af9dc2df01", started([].into_iter().collect())),
+        ("20 ac0207 8580c8a19b92f5d918 05f6af9dc2df01 02 0080ade204 0105", started(waits())),
+        ("21 8580c8a19b92f5d918 05", Effect::Timed(now())),
         (
-            "09 ac0207 8580c8a19b92f5d918 05f6af9dc2df01",
-            Effect::Started { lease: LEASE, now: now(), expires: instant(30_000_000_000) },
+            "50 ac02 8580c8a19b92f5d918 05 02 0080ade204 0105",
+            Effect::Kept(Kept::Start { id: ID, started: now(), waits: waits() }),
+        ),
+        (
+            "50 ac02 8580c8a19b92f5d918 05 00",
+            Effect::Kept(Kept::Start { id: ID, started: now(), waits: LineWaits::default() }),
         ),
         (
             "0a ac0207 8580c8a19b92f5d918 0509",
@@ -74,6 +83,15 @@ pub(super) fn golden() -> Vec<(&'static str, Effect)> {
             Effect::Kept(kept_dead()),
         ),
     ]
+}
+
+fn started(waits: LineWaits) -> Effect {
+    Effect::Started { lease: LEASE, now: now(), expires: instant(30_000_000_000), waits }
+}
+
+/// Ten milliseconds at the first meter, five nanoseconds at the second.
+fn waits() -> LineWaits {
+    [(0, Span::from_millis(10)), (1, Span::from_nanos(5))].into_iter().collect()
 }
 
 fn plainest() -> Effect {

@@ -1,0 +1,152 @@
+//! Events: what happened to a call. History is events that are kept; a stream is events as they
+//! happen.
+
+use super::call::{CallId, End};
+use crate::name::{LaneName, LimitName, QueueName};
+use crate::time::{Now, Span, Timestamp};
+use smallvec::SmallVec;
+use std::ops::Deref;
+
+/// Something that happened to a call.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Event {
+    /// When.
+    pub at: Now,
+    /// To which call.
+    pub call: CallId,
+    /// Its queue.
+    pub queue: QueueName,
+    /// Its lane.
+    pub lane: LaneName,
+    /// What.
+    pub what: What,
+}
+
+impl Event {
+    /// Whether history keeps it: what came of an attempt, how a call ended, and that a dead one was
+    /// revived.
+    pub fn is_history(&self) -> bool {
+        matches!(self.what, What::Settled { .. } | What::Ended { .. } | What::Revived)
+    }
+
+    /// How the call ended, if it did.
+    pub fn end(&self) -> Option<End> {
+        match self.what {
+            What::Ended { end, .. } => Some(end),
+            _ => None,
+        }
+    }
+}
+
+/// What happened to a call.
+// Not `non_exhaustive`: the stores write each of them down, and are to be told of a new one when they
+// are compiled.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum What {
+    /// It was accepted.
+    Enqueued,
+    /// It was started, and paid.
+    Started {
+        /// The token of the start's lease.
+        token: u64,
+        /// Which attempt it is, from 1 on. One that was handed back unstarted is counted again.
+        attempt: u32,
+        /// What it waited for before.
+        waits: Waits,
+    },
+    /// A start was settled.
+    Settled {
+        /// The token of the start's lease.
+        token: u64,
+        /// Which attempt it was.
+        attempt: u32,
+        /// When it was started.
+        started: Now,
+        /// What it had waited for before.
+        waits: Waits,
+        /// What came of it.
+        outcome: Outcome,
+    },
+    /// It ended. A dead one may be revived, and ends again if it is not.
+    Ended {
+        /// How.
+        end: End,
+        /// How often it was tried.
+        attempts: u32,
+    },
+    /// It was dead, and waits again. Its attempts are counted anew.
+    Revived,
+}
+
+/// What came of an attempt.
+// Not `non_exhaustive`, as `What`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Outcome {
+    /// It was done.
+    Done,
+    /// It failed, and is to be tried again.
+    Failed {
+        /// Not before.
+        again_at: Timestamp,
+    },
+    /// It was handed back unstarted.
+    Released,
+    /// It was the last: given up, or failed or limited once too often.
+    Dead,
+    /// The upstream asked for a pause.
+    Limited {
+        /// Until when.
+        until: Timestamp,
+    },
+    /// Its lease ran out.
+    Crashed,
+    /// It was not done, and is not tried again: the call had been taken back.
+    Cancelled,
+}
+
+/// How long a call waited at which limit, from when it was the first of its lane and a worker asked
+/// for it in vain. What it waited behind others of its lane, at rest, or for a worker, is the rest of
+/// the time since it was enqueued. Counted while the store is open: a restart begins at zero.
+pub type Waits = Box<[(LimitName, Span)]>;
+
+/// [`Waits`] as they are written with a start: by the number of the call's meter in the order of its
+/// tolls. Meters where it did not wait are left out.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct LineWaits(SmallVec<[(usize, Span); 1]>);
+
+impl LineWaits {
+    /// Adds what a call waited at one of its meters.
+    pub(super) fn add(&mut self, line: usize, span: Span) {
+        match self.0.iter_mut().find(|(known, _)| *known == line) {
+            _ if span.is_zero() => {}
+            Some((_, known)) => *known = known.plus(span),
+            None => self.0.push((line, span)),
+        }
+    }
+}
+
+impl Deref for LineWaits {
+    type Target = [(usize, Span)];
+
+    fn deref(&self) -> &Self::Target {
+        &self.0
+    }
+}
+
+impl FromIterator<(usize, Span)> for LineWaits {
+    fn from_iter<T: IntoIterator<Item = (usize, Span)>>(waits: T) -> Self {
+        Self(waits.into_iter().collect())
+    }
+}
+
+/// Which events are made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub enum Watch {
+    /// None, at no cost.
+    #[default]
+    Nothing,
+    /// Those that history keeps.
+    History,
+    /// All.
+    Everything,
+}

@@ -1,0 +1,208 @@
+//! Events, made from effects as they are applied: what is told live is what is told when the same
+//! effects are applied again.
+
+use super::Scheduler;
+use super::calls::CallSlot;
+use crate::lanes::call::{Attempts, CallId, DeathCause, End};
+use crate::lanes::effect::Effect;
+use crate::lanes::event::{Event, LineWaits, Outcome, Waits, Watch, What};
+use crate::name::LimitName;
+use crate::time::{Now, Span, Timestamp};
+
+/// What is known of the events to be made.
+#[derive(Debug, Default)]
+pub(super) struct Watching {
+    watch: Watch,
+    /// When what is being applied happened, as far as effects told.
+    told: Option<Now>,
+    /// A start that was settled; what becomes of its call follows.
+    settling: Option<Settling>,
+    events: Vec<Event>,
+}
+
+#[derive(Debug)]
+struct Settling {
+    call: CallId,
+    token: u64,
+    attempt: u32,
+    started: Now,
+    waits: Waits,
+    at: Now,
+    /// Its lease ran out.
+    is_crash: bool,
+    /// Until when meters were closed for it.
+    closed: Option<Timestamp>,
+}
+
+impl Watching {
+    /// What is taken apart is applied apart: it must tell its time itself.
+    pub(super) fn forget_time(&mut self) {
+        self.told = None;
+    }
+}
+
+impl Scheduler {
+    /// Says which events are made from now on.
+    pub fn watch(&mut self, watch: Watch) {
+        self.watching.watch = watch;
+    }
+
+    /// The events since this was asked last, in order. Kept until someone takes them: who watches
+    /// takes them.
+    pub fn take_events(&mut self) -> Vec<Event> {
+        std::mem::take(&mut self.watching.events)
+    }
+
+    /// As [`Self::take_events`], behind those of a list.
+    pub fn move_events(&mut self, events: &mut Vec<Event>) {
+        events.append(&mut self.watching.events);
+    }
+
+    /// Whether an event is made of an effect and nothing says when it happened.
+    pub(super) fn lacks_time(&self, effect: &Effect) -> bool {
+        let is_watched = match effect {
+            Effect::Accepted { .. } => self.watching.watch == Watch::Everything,
+            Effect::Ended { .. } | Effect::Revived { .. } => self.watching.watch != Watch::Nothing,
+            _ => false,
+        };
+        is_watched && self.watching.told != Some(self.present)
+    }
+
+    /// Makes the events of an effect that is about to be applied.
+    #[inline]
+    pub(super) fn observe(&mut self, effect: &Effect) {
+        if self.watching.watch != Watch::Nothing {
+            self.make_events(effect);
+        }
+    }
+
+    fn make_events(&mut self, effect: &Effect) {
+        self.watching.told = effect.now().or(self.watching.told);
+        let is_all = self.watching.watch == Watch::Everything;
+        match effect {
+            Effect::Accepted { id, call, .. } if is_all => {
+                let (queue, lane) = (call.queue.clone(), call.lane.clone());
+                let at = self.watching.told.unwrap_or_default();
+                let event = Event { at, call: *id, queue, lane, what: What::Enqueued };
+                self.watching.events.push(event);
+            }
+            Effect::Started { lease, now, waits, .. } if is_all => {
+                let Some(slot) = self.calls.find(lease.call) else { return };
+                let (attempt, waits) = (self.next_attempt(slot), self.named(slot, waits));
+                self.tell(slot, *now, What::Started { token: lease.token, attempt, waits });
+            }
+            Effect::Settled { lease, now, .. } => {
+                let Some(slot) = self.in_flight(*lease) else { return };
+                let Some(flight) = self.calls.flight(&self.calls[slot]) else { return };
+                self.watching.settling = Some(Settling {
+                    call: lease.call,
+                    token: lease.token,
+                    attempt: self.next_attempt(slot),
+                    started: flight.started,
+                    waits: self.named(slot, &flight.waits),
+                    at: *now,
+                    // What is settled in time is settled before its lease ends.
+                    is_crash: flight.expires <= now.at,
+                    closed: None,
+                });
+            }
+            Effect::Closed { id, until, .. } => {
+                let settling = self.watching.settling.as_mut();
+                if let Some(settling) = settling.filter(|settling| settling.call == *id) {
+                    settling.closed = Some(*until);
+                }
+            }
+            Effect::CameBack { id, attempts, eligible } => {
+                self.watch_return(*id, *attempts, *eligible);
+            }
+            Effect::Ended { id, end } => self.watch_end(*id, *end),
+            Effect::Revived { id, .. } => {
+                let Some(slot) = self.calls.find(*id) else { return };
+                self.tell(slot, self.watching.told.unwrap_or_default(), What::Revived);
+            }
+            _ => {}
+        }
+    }
+
+    fn watch_return(&mut self, id: CallId, after: Attempts, eligible: Timestamp) {
+        let (Some(slot), Some(settling)) = (self.calls.find(id), self.settling_of(id)) else {
+            return;
+        };
+        let before = self.calls.attempts(&self.calls[slot]);
+        let outcome = if after.crashes > before.crashes {
+            Outcome::Crashed
+        } else if after.failures > before.failures {
+            Outcome::Failed { again_at: eligible }
+        } else if after.limited > before.limited {
+            Outcome::Limited { until: settling.closed.unwrap_or(eligible) }
+        } else {
+            Outcome::Released
+        };
+        self.tell_settled(slot, settling, outcome);
+    }
+
+    fn watch_end(&mut self, id: CallId, end: End) {
+        let Some(slot) = self.calls.find(id) else { return };
+        let settling = self.settling_of(id);
+        let at = settling.as_ref().map(|settling| settling.at).or(self.watching.told);
+        let attempts = match &settling {
+            Some(settling) => settling.attempt,
+            None => self.tried(slot),
+        };
+        if let Some(settling) = settling {
+            let outcome = match end {
+                _ if settling.is_crash => Outcome::Crashed,
+                End::Done => Outcome::Done,
+                End::Cancelled => Outcome::Cancelled,
+                End::Dead | End::Expired | End::Superseded | End::Dropped => Outcome::Dead,
+            };
+            self.tell_settled(slot, settling, outcome);
+        }
+        self.tell(slot, at.unwrap_or_default(), What::Ended { end, attempts });
+    }
+
+    /// The start of a call that was settled just before.
+    fn settling_of(&mut self, id: CallId) -> Option<Settling> {
+        self.watching.settling.take().filter(|settling| settling.call == id)
+    }
+
+    fn tell_settled(&mut self, slot: CallSlot, settling: Settling, outcome: Outcome) {
+        let Settling { token, attempt, started, waits, at, .. } = settling;
+        self.tell(slot, at, What::Settled { token, attempt, started, waits, outcome });
+    }
+
+    fn tell(&mut self, slot: CallSlot, at: Now, what: What) {
+        let call = &self.calls[slot];
+        let lane = &self.lanes[call.lane];
+        let (queue, lane) = (self.lanes.queue(lane.queue).name.clone(), lane.name.clone());
+        self.watching.events.push(Event { at, call: call.id, queue, lane, what });
+    }
+
+    /// The number of a call's next attempt, or of the one in flight.
+    fn next_attempt(&self, slot: CallSlot) -> u32 {
+        let Attempts { failures, crashes, limited } = self.calls.attempts(&self.calls[slot]);
+        failures.saturating_add(crashes).saturating_add(limited).saturating_add(1)
+    }
+
+    /// How often a call that is not in flight was tried. Who gave up a dead one is in no count of its
+    /// attempts.
+    fn tried(&self, slot: CallSlot) -> u32 {
+        let death = self.calls.death(&self.calls[slot]);
+        let was_given_up = death.is_some_and(|death| death.cause == DeathCause::GivenUp);
+        self.next_attempt(slot) - u32::from(!was_given_up)
+    }
+
+    /// Waits by the limits' names; those at two meters of a limit add up.
+    fn named(&self, slot: CallSlot, waits: &LineWaits) -> Waits {
+        let mut named: Vec<(LimitName, Span)> = Vec::with_capacity(waits.len());
+        for (line, span) in waits.iter() {
+            let Some(line) = self.calls.lines_at(slot).get(*line) else { continue };
+            let (limit, _) = self.meters.name(line.meter);
+            match named.iter_mut().find(|(known, _)| known == limit) {
+                Some((_, known)) => *known = known.plus(*span),
+                None => named.push((limit.clone(), *span)),
+            }
+        }
+        named.into()
+    }
+}

@@ -1,0 +1,127 @@
+//! Events as history keeps them. Their tags are for good, as those of effects are, and their own.
+
+use super::call::{read_end, read_id, write_end};
+use super::error::CodecError;
+use super::input::{Input, newer};
+use super::output::Output;
+use tollgate_core::lanes::{CallId, Event, Outcome, Waits, What};
+use tollgate_core::{LaneName, LimitName, Now, QueueName, Timestamp};
+
+const ENQUEUED: u8 = 1;
+const STARTED: u8 = 2;
+const SETTLED: u8 = 3;
+const ENDED: u8 = 4;
+const REVIVED: u8 = 6;
+
+const DONE: u8 = 0;
+const FAILED: u8 = 1;
+const RELEASED: u8 = 2;
+const DEAD: u8 = 3;
+const LIMITED: u8 = 4;
+const CRASHED: u8 = 5;
+const CANCELLED: u8 = 6;
+
+/// A name of one byte and its length, and a number.
+const WAIT_BYTES_MIN: usize = 3;
+
+pub(super) fn write(event: &Event, out: &mut Output<'_>) {
+    let Event { at, call: CallId(id), queue, lane, what } = event;
+    out.byte(match what {
+        What::Enqueued => ENQUEUED,
+        What::Started { .. } => STARTED,
+        What::Settled { .. } => SETTLED,
+        What::Ended { .. } => ENDED,
+        What::Revived => REVIVED,
+    });
+    out.number(*id);
+    out.now(*at);
+    out.text(queue);
+    out.text(lane);
+    match what {
+        What::Enqueued | What::Revived => {}
+        What::Started { token, attempt, waits } => {
+            out.number(*token);
+            out.number(u64::from(*attempt));
+            write_waits(waits, out);
+        }
+        What::Settled { token, attempt, started, waits, outcome } => {
+            out.number(*token);
+            out.number(u64::from(*attempt));
+            out.instant_from(at.at, started.at);
+            out.instant_from(started.at, started.wall);
+            write_waits(waits, out);
+            write_outcome(at.at, *outcome, out);
+        }
+        What::Ended { end, attempts } => {
+            write_end(*end, out);
+            out.number(u64::from(*attempts));
+        }
+    }
+}
+
+/// Fields are read in the order in which they stand in the code, which is that of [`write`].
+pub(super) fn read(input: &mut Input<'_>) -> Result<Event, CodecError> {
+    let tag = input.byte()?;
+    let (call, at) = (read_id(input)?, input.now()?);
+    let (queue, lane) = (input.name(QueueName::new)?, input.name(LaneName::new)?);
+    let what = match tag {
+        ENQUEUED => What::Enqueued,
+        STARTED => {
+            let (token, attempt) = (input.number()?, input.number_u32()?);
+            What::Started { token, attempt, waits: read_waits(input)? }
+        }
+        SETTLED => {
+            let (token, attempt) = (input.number()?, input.number_u32()?);
+            let started = input.instant_from(at.at)?;
+            let started = Now { at: started, wall: input.instant_from(started)? };
+            let waits = read_waits(input)?;
+            What::Settled { token, attempt, started, waits, outcome: read_outcome(at.at, input)? }
+        }
+        ENDED => What::Ended { end: read_end(input)?, attempts: input.number_u32()? },
+        REVIVED => What::Revived,
+        0 => return Err(input.damaged("no tag")),
+        other => return Err(newer("tag", other)),
+    };
+    Ok(Event { at, call, queue, lane, what })
+}
+
+fn write_waits(waits: &Waits, out: &mut Output<'_>) {
+    out.list(waits, |out, (limit, span)| {
+        out.text(limit);
+        out.span(*span);
+    });
+}
+
+fn read_waits(input: &mut Input<'_>) -> Result<Waits, CodecError> {
+    let wait = |input: &mut Input<'_>| Ok((input.name(LimitName::new)?, input.span()?));
+    input.list(WAIT_BYTES_MIN, wait).map(Vec::into_boxed_slice)
+}
+
+fn write_outcome(first: Timestamp, outcome: Outcome, out: &mut Output<'_>) {
+    let (kind, instant) = match outcome {
+        Outcome::Done => (DONE, None),
+        Outcome::Failed { again_at } => (FAILED, Some(again_at)),
+        Outcome::Released => (RELEASED, None),
+        Outcome::Dead => (DEAD, None),
+        Outcome::Limited { until } => (LIMITED, Some(until)),
+        Outcome::Crashed => (CRASHED, None),
+        Outcome::Cancelled => (CANCELLED, None),
+    };
+    out.byte(kind);
+    if let Some(instant) = instant {
+        out.instant_from(first, instant);
+    }
+}
+
+fn read_outcome(first: Timestamp, input: &mut Input<'_>) -> Result<Outcome, CodecError> {
+    Ok(match input.byte()? {
+        DONE => Outcome::Done,
+        FAILED => Outcome::Failed { again_at: input.instant_from(first)? },
+        RELEASED => Outcome::Released,
+        DEAD => Outcome::Dead,
+        LIMITED => Outcome::Limited { until: input.instant_from(first)? },
+        CRASHED => Outcome::Crashed,
+        CANCELLED => Outcome::Cancelled,
+        other => return Err(newer("outcome", other)),
+    })
+}

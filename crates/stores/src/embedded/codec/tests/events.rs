@@ -1,0 +1,116 @@
+//! Events: what is written comes back, and the format stays.
+
+use super::generated::fields::{end, instant, lane_name, limit_name, list, number, queue_name};
+use super::generated::fields::{now, small, span};
+use super::golden::bytes;
+use crate::embedded::codec::{decode_event, encode_event};
+use proptest::prelude::*;
+use tollgate_core::lanes::{CallId, End, Event, Outcome, Waits, What};
+use tollgate_core::{LaneName, LimitName, Now, QueueName, Span, Timestamp};
+
+fn event() -> impl Strategy<Value = Event> {
+    let of = (now(), number(), queue_name(), lane_name(), what());
+    of.prop_map(|(at, call, queue, lane, what)| Event { at, call: CallId(call), queue, lane, what })
+}
+
+fn what() -> impl Strategy<Value = What> {
+    let settled = (number(), small(), now(), waits(), outcome()).prop_map(
+        |(token, attempt, started, waits, outcome)| What::Settled {
+            token,
+            attempt,
+            started,
+            waits,
+            outcome,
+        },
+    );
+    prop_oneof![
+        Just(What::Enqueued),
+        (number(), small(), waits()).prop_map(|(token, attempt, waits)| What::Started {
+            token,
+            attempt,
+            waits
+        }),
+        settled,
+        (end(), small()).prop_map(|(end, attempts)| What::Ended { end, attempts }),
+        Just(What::Revived),
+    ]
+}
+
+fn waits() -> impl Strategy<Value = Waits> {
+    list((limit_name(), span())).prop_map(Vec::into_boxed_slice)
+}
+
+fn outcome() -> impl Strategy<Value = Outcome> {
+    prop_oneof![
+        Just(Outcome::Done),
+        Just(Outcome::Released),
+        Just(Outcome::Dead),
+        Just(Outcome::Crashed),
+        Just(Outcome::Cancelled),
+        instant().prop_map(|again_at| Outcome::Failed { again_at }),
+        instant().prop_map(|until| Outcome::Limited { until }),
+    ]
+}
+
+fn written(event: &Event) -> Vec<u8> {
+    let mut record = Vec::new();
+    encode_event(event, &mut record);
+    record
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2_000))]
+
+    #[test]
+    fn every_event_comes_back(event in event(), more in any::<Vec<u8>>()) {
+        let record = written(&event);
+        prop_assert_eq!(decode_event(&record), Ok(event.clone()));
+        prop_assert_eq!(decode_event(&[record, more].concat()), Ok(event), "whatever follows");
+    }
+
+    #[test]
+    fn any_bytes_are_an_event_or_refused(tag in 0..8_u8, rest in any::<Vec<u8>>()) {
+        let _ = decode_event(&[&[tag], &rest[..]].concat());
+    }
+}
+
+#[test]
+fn events_are_written_as_they_always_were() {
+    let instant = |nanos: u64| Timestamp::from_nanos(1_780_000_000_000_000_000 + nanos);
+    let of = |what| Event {
+        at: Now { at: instant(5), wall: instant(2) },
+        call: CallId(300),
+        queue: QueueName::new("mail").unwrap(),
+        lane: LaneName::new("ü").unwrap(),
+        what,
+    };
+    let waits: Waits = [(LimitName::new("stripe").unwrap(), Span::from_nanos(9))].into();
+    let started = Now { at: instant(4), wall: instant(4) };
+    let settled =
+        |outcome| of(What::Settled { token: 7, attempt: 2, started, waits: [].into(), outcome });
+    let again_at = instant(8);
+    let golden = [
+        ("01 ac02 8580c8a19b92f5d91805 046d61696c 02c3bc", of(What::Enqueued)),
+        (
+            "02 ac02 8580c8a19b92f5d91805 046d61696c 02c3bc 07 02 01 06737472697065 09",
+            of(What::Started { token: 7, attempt: 2, waits }),
+        ),
+        (
+            "03 ac02 8580c8a19b92f5d91805 046d61696c 02c3bc 07 02 01 00 00 01 06",
+            settled(Outcome::Failed { again_at }),
+        ),
+        (
+            "03 ac02 8580c8a19b92f5d91805 046d61696c 02c3bc 07 02 01 00 00 06",
+            settled(Outcome::Cancelled),
+        ),
+        (
+            "04 ac02 8580c8a19b92f5d91805 046d61696c 02c3bc 01 03",
+            of(What::Ended { end: End::Dead, attempts: 3 }),
+        ),
+        ("06 ac02 8580c8a19b92f5d91805 046d61696c 02c3bc", of(What::Revived)),
+    ];
+    for (hex, event) in golden {
+        assert_eq!(written(&event), bytes(hex), "{event:?}");
+        assert_eq!(decode_event(&bytes(hex)), Ok(event));
+    }
+}
