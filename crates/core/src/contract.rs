@@ -9,6 +9,7 @@ mod ask;
 mod browse;
 #[cfg(any(test, feature = "conformance"))]
 pub mod conformance;
+mod events;
 #[cfg(any(test, feature = "reference"))]
 pub mod kept;
 
@@ -21,9 +22,14 @@ pub use browse::{
     CallState, CallView, CallsQuery, LaneState, LimitView, MeterPage, PAGE_MAX, QueueState,
 };
 
+pub use events::{
+    EVENTS_KEPT, EVENTS_MAX, EventCursor, EventPage, EventRing, HistoryCursor, HistoryPage,
+    HistoryQuery,
+};
+
 use crate::lanes::{
-    Act, ActError, Acted, CallId, Claim, Claimed, End, Explanation, Lease, QueueError, QueueSpec,
-    Record, Scope,
+    Act, ActError, Acted, CallId, Claim, Claimed, End, Event, Explanation, Lease, QueueError,
+    QueueSpec, Record, Scope,
 };
 use crate::limit::Definition;
 use crate::meter::{Meter, Standing};
@@ -220,6 +226,22 @@ pub trait Lanes: Meters {
     /// How calls ended, as long as that is remembered; `None` for those that did not. That a call is
     /// dead is remembered as long as it is.
     fn ends(&self, calls: Vec<CallId>) -> impl Future<Output = Answer<Vec<Option<End>>>> + Send;
+
+    /// Waits until something happened after a place in the stream of events, and tells up to so many
+    /// events, in order and only what lasts. `None`: from now on. With `most` 0 it does not wait, and
+    /// says where the stream is. The last [`EVENTS_KEPT`] are kept, from when this was first asked.
+    fn events(
+        &self,
+        after: Option<EventCursor>,
+        most: usize,
+    ) -> impl Future<Output = Answer<EventPage>> + Send;
+
+    /// What came of a call's attempts and how it ended, oldest first, as long as that is kept. One that
+    /// was dead and is revived, cancelled or dropped has an end for each.
+    fn history_of(&self, call: CallId) -> impl Future<Output = Answer<Vec<Event>>> + Send;
+
+    /// What came of attempts and how calls ended, newest first, as long as that is kept.
+    fn history(&self, query: HistoryQuery) -> impl Future<Output = Answer<HistoryPage>> + Send;
 
     /// The records of keys.
     fn records(&self, keys: Vec<Key>) -> impl Future<Output = Answer<Vec<Option<Record>>>> + Send;

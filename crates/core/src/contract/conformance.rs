@@ -25,6 +25,7 @@ pub mod scopes;
 pub mod settling;
 #[cfg(test)]
 mod tests;
+pub mod told;
 pub mod turns;
 
 use super::{Ask, AskError, Cost, Lanes, MeterState, Meters, Paid, Receipt, ReceiptError, Refusal};

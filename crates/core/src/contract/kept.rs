@@ -2,13 +2,14 @@
 //! for the naive reference and the scheduler, to be compared with stores.
 
 use super::{
-    Answer, Ask, AskError, CallView, CallsQuery, Cost, LaneState, Lanes, LimitView, MeterError,
-    MeterName, MeterPage, MeterState, Meters, Paid, QueueState, Receipt, ReceiptError, Woken,
+    Answer, Ask, AskError, CallView, CallsQuery, Cost, EventCursor, EventPage, EventRing,
+    HistoryCursor, HistoryPage, HistoryQuery, LaneState, Lanes, LimitView, MeterError, MeterName,
+    MeterPage, MeterState, Meters, Paid, QueueState, Receipt, ReceiptError, Woken,
 };
 use crate::lanes::naive::Naive;
 use crate::lanes::{
-    Act, ActError, Acted, CallId, Claim, Claimed, Effect, End, Explanation, Lease, QueueError,
-    QueueSpec, Record, Scheduler, Scope, Started,
+    Act, ActError, Acted, CallId, Claim, Claimed, Effect, End, Event, Explanation, Lease,
+    QueueError, QueueSpec, Record, Scheduler, Scope, Started, Watch,
 };
 use crate::limit::Definition;
 use crate::meter::Standing;
@@ -28,6 +29,12 @@ macro_rules! machine {
 
             /// Takes the calls that ended since this was asked last.
             fn take_ended(&mut self) -> Vec<(CallId, End)>;
+
+            /// Makes events from now on.
+            fn watch(&mut self);
+
+            /// Takes the events since this was asked last.
+            fn take_events(&mut self) -> Vec<Event>;
         }
 
         impl Machine for Naive {
@@ -37,6 +44,12 @@ macro_rules! machine {
 
             fn take_ended(&mut self) -> Vec<(CallId, End)> {
                 Naive::take_ended(self)
+            }
+
+            fn watch(&mut self) {}
+
+            fn take_events(&mut self) -> Vec<Event> {
+                Naive::take_events(self)
             }
         }
 
@@ -51,6 +64,14 @@ macro_rules! machine {
                     _ => None,
                 };
                 self.take_effects().into_iter().filter_map(ended).collect()
+            }
+
+            fn watch(&mut self) {
+                Scheduler::watch(self, Watch::Everything);
+            }
+
+            fn take_events(&mut self) -> Vec<Event> {
+                Scheduler::take_events(self)
             }
         }
     };
@@ -113,6 +134,9 @@ struct Inner<M> {
     /// When something is due, as it was told last.
     due_told: Option<Timestamp>,
     wakers: Vec<Waker>,
+    ring: EventRing,
+    /// All events that history keeps, oldest first.
+    history: Vec<Event>,
 }
 
 /// The bodies of an act's calls, in the order of its parts.
@@ -140,11 +164,22 @@ impl Bodies {
 
 impl<M: Machine> Kept<M> {
     /// A machine whose clock stands at `now`.
-    pub fn new(machine: M, now: Now) -> Self {
-        let (ends, bodies) = (BTreeMap::new(), BTreeMap::new());
-        let (woken, wakers, due, due_told) = (BTreeSet::new(), Vec::new(), None, None);
-        let inner = Inner { machine, now, ends, bodies, woken, due, due_told, wakers };
-        Self { inner: Mutex::new(inner) }
+    pub fn new(mut machine: M, now: Now) -> Self {
+        machine.watch();
+        Self {
+            inner: Mutex::new(Inner {
+                machine,
+                now,
+                ends: BTreeMap::new(),
+                bodies: BTreeMap::new(),
+                woken: BTreeSet::new(),
+                due: None,
+                due_told: None,
+                wakers: Vec::new(),
+                ring: EventRing::new(now.at),
+                history: Vec::new(),
+            }),
+        }
     }
 
     /// Sets the clock.
@@ -159,7 +194,8 @@ impl<M: Machine> Kept<M> {
     /// Gives a command, then tells whoever waits for queues that were woken.
     fn tell<T>(&self, command: impl FnOnce(&mut M, Now) -> T) -> Answer<T> {
         let mut inner = self.lock();
-        let Inner { machine, now, ends, bodies: _, woken, due, due_told, wakers } = &mut *inner;
+        let inner = &mut *inner;
+        let Inner { machine, now, ends, woken, due, due_told, .. } = inner;
         let answer = command(machine, *now);
         ends.extend(machine.take_ended());
         woken.extend(machine.take_woken());
@@ -167,7 +203,12 @@ impl<M: Machine> Kept<M> {
         if next.is_some_and(|next| due_told.is_none_or(|told| next < told)) {
             (*due, *due_told) = (next, next);
         }
-        if !woken.is_empty() || due.is_some() {
+        let (has_woken, events) = (!woken.is_empty() || due.is_some(), machine.take_events());
+        let Inner { wakers, ring, history, .. } = inner;
+        history.extend(events.iter().filter(|event| event.is_history()).cloned());
+        let has_happened = !events.is_empty();
+        ring.extend(events);
+        if has_woken || has_happened {
             wakers.drain(..).for_each(Waker::wake);
         }
         Ok(answer)
@@ -344,9 +385,40 @@ impl<M: Machine> Lanes for Kept<M> {
         Ok(calls.iter().map(|id| inner.ends.get(id).copied()).collect())
     }
 
+    async fn events(&self, after: Option<EventCursor>, most: usize) -> Answer<EventPage> {
+        let after = after.unwrap_or_else(|| self.lock().ring.end());
+        poll_fn(|context| {
+            let mut inner = self.lock();
+            if let Some(page) = inner.ring.page(after, most) {
+                return Poll::Ready(Ok(page));
+            }
+            inner.wakers.push(context.waker().clone());
+            Poll::Pending
+        })
+        .await
+    }
+
+    async fn history_of(&self, call: CallId) -> Answer<Vec<Event>> {
+        let inner = self.lock();
+        Ok(inner.history.iter().filter(|event| event.call == call).cloned().collect())
+    }
+
+    async fn history(&self, query: HistoryQuery) -> Answer<HistoryPage> {
+        let inner = self.lock();
+        let places = (0_u64..).map(HistoryCursor).zip(&inner.history);
+        let places: Vec<_> = places.filter(|(_, event)| query.wants(event)).collect();
+        let is_older = |place: HistoryCursor| query.after.is_none_or(|after| place < after);
+        let mut older = places.into_iter().rev().filter(|(place, _)| is_older(*place));
+        let page: Vec<_> = older.by_ref().take(query.most).collect();
+        let last = page.last().map(|(place, _)| *place);
+        let next = last.filter(|_| older.next().is_some());
+        Ok(HistoryPage { events: page.into_iter().map(|(_, it)| it.clone()).collect(), next })
+    }
+
     async fn records(&self, keys: Vec<Key>) -> Answer<Vec<Option<Record>>> {
         self.tell(|machine, _| keys.iter().map(|key| machine.record(key).cloned()).collect())
     }
+
     async fn queues(&self, after: Option<QueueName>, most: usize) -> Answer<Vec<QueueState>> {
         self.tell(|machine, _| machine.queues(after.as_ref(), most))
     }

@@ -173,6 +173,16 @@ macro_rules! lanes_conformance {
                 a_new_call_wakes_its_queue,
                 a_slot_that_is_let_go_wakes_who_waits_for_it,
                 a_queue_that_stops_asking_lets_the_others_go;
+            told:
+                a_life_is_told_in_order,
+                events_are_told_once_and_page_by_page,
+                what_was_before_is_not_told,
+                who_comes_from_another_run_is_told_that_it_missed_events,
+                what_came_of_each_attempt_is_told,
+                a_call_that_never_started_has_an_end_in_history,
+                the_dead_end_again_and_the_revived_begin_again,
+                history_is_told_newest_first_and_page_by_page,
+                history_is_found_by_queue_lane_end_and_time;
         }
     };
     ($run:ident; $($module:ident: $($case:ident),*;)*) => {
