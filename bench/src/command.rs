@@ -3,6 +3,7 @@
 #![expect(clippy::print_stderr, reason = "progress, apart from the answer")]
 
 use anyhow::bail;
+use tollgate_stores::embedded::HistorySettings;
 
 use crate::plan::{FULL, Plan, QUICK};
 use crate::{decisions, drain, http, lanes, longest, machine, memory, store, waiters, waiting};
@@ -52,14 +53,28 @@ pub fn run_store(arguments: &[String]) -> anyhow::Result<()> {
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     match arguments.as_slice() {
         [] => {
-            let cycles = store::life_cycles(&store::TOGETHER)?;
+            let cycles = store::life_cycles(&store::TOGETHER, HistorySettings::default())?;
             println!("{}\n\n{cycles}\n{}", machine::describe(), store::restarts()?);
             println!("{}\n{}", waiting::costs()?, waiting::commits()?);
         }
         ["waits"] => println!("{}\n{}", waiting::costs()?, waiting::commits()?),
         [waiting::COMMAND, calls] => return answer(&waiting::cost_here(calls.parse()?)?),
         [waiting::COMMITS, bytes] => return answer(&waiting::commits_here(bytes.parse()?)?),
-        ["cycles", together] => println!("{}", store::life_cycles(&[together.parse()?])?),
+        ["cycles", together] => {
+            let history = HistorySettings::default();
+            println!("{}", store::life_cycles(&[together.parse()?], history)?);
+        }
+        ["cycles", together, "without-history"] => {
+            println!("{}", store::life_cycles(&[together.parse()?], HistorySettings::OFF)?);
+        }
+        // A fixed number of calls and nothing else: for whoever counts instructions.
+        ["calls", together, calls, history @ ("with-history" | "without-history")] => {
+            let history = match *history {
+                "with-history" => HistorySettings::default(),
+                _ => HistorySettings::OFF,
+            };
+            println!("{}", store::live_through(together.parse()?, calls.parse()?, history)?);
+        }
         [store::COMMAND, folder] => return answer(&store::restart_here(folder)?),
         _ => bail!("unknown arguments {arguments:?}: give none"),
     }

@@ -14,7 +14,7 @@ use tollgate_core::{
 use tollgate_engine::{Clock as _, SystemClock};
 use tollgate_stores::embedded::disk::RealDisk;
 use tollgate_stores::embedded::log::{Batch, Log, LogError, SegmentNumber, Settings};
-use tollgate_stores::embedded::{Embedded, TimeSource};
+use tollgate_stores::embedded::{Embedded, HistorySettings, StoreSettings, TimeSource};
 
 use crate::folder::{Folder, size_of_folder};
 use crate::process;
@@ -33,14 +33,14 @@ const WAITING: [usize; 2] = [100_000, 5_000_000];
 pub(crate) const COMMAND: &str = "restart";
 
 /// Life cycles per second beside a bare log, round by round.
-pub(crate) fn life_cycles(rows: &[usize]) -> anyhow::Result<Table> {
+pub(crate) fn life_cycles(rows: &[usize], history: HistorySettings) -> anyhow::Result<Table> {
     let mut table = Table::new(
         "Life cycles",
         &["commands a commit", "store, calls/s", "bare log, calls/s", "ratio", "bytes a call"],
     );
     for &together in rows {
         let store = Folder::new("store")?;
-        let (calls, bytes) = store_cycles(&store.path, together)?;
+        let (calls, bytes) = store_cycles(&store.path, together, history)?;
         let bare = Folder::new("bare")?;
         let log = bare_cycles(&bare.path, together, bytes)?;
         table.add(vec![
@@ -52,6 +52,35 @@ pub(crate) fn life_cycles(rows: &[usize]) -> anyhow::Result<Table> {
         ]);
     }
     Ok(table)
+}
+
+/// So many life cycles; says how many a second.
+pub(crate) fn live_through(
+    together: usize,
+    most: usize,
+    history: HistorySettings,
+) -> anyhow::Result<usize> {
+    let folder = Folder::new("calls")?;
+    let store = opened(&folder.path, history)?;
+    let runtime = tokio::runtime::Builder::new_current_thread().build()?;
+    let begun = Instant::now();
+    runtime.block_on(async {
+        define(&store).await?;
+        for calls in (0..most).step_by(2 * together) {
+            let [one, other] = [0, 1].map(|client| cycle(&store, client, calls, together));
+            let (one, other) = tokio::join!(one, other);
+            one.and(other)?;
+        }
+        Ok::<_, anyhow::Error>(())
+    })?;
+    anyhow::ensure!(store.history_dropped() == 0, "{} dropped", store.history_dropped());
+    Ok(rate(most, begun.elapsed()))
+}
+
+fn opened(folder: &Path, history: HistorySettings) -> anyhow::Result<Embedded> {
+    let disk = Arc::new(RealDisk::open(folder)?);
+    let settings = StoreSettings { history, ..StoreSettings::default() };
+    Ok(Embedded::on(disk, settings, clock())?.store)
 }
 
 /// How long a restart takes, and how much memory.
@@ -89,8 +118,12 @@ pub(crate) fn restart_here(folder: &str) -> anyhow::Result<Vec<u64>> {
 
 /// Calls a second that are enqueued, claimed and settled, and the bytes each takes in the journal. Two
 /// clients take turns, so that one is served while the other's commit is synced.
-fn store_cycles(folder: &Path, together: usize) -> anyhow::Result<(usize, u64)> {
-    let store = Embedded::open(folder, clock())?.store;
+fn store_cycles(
+    folder: &Path,
+    together: usize,
+    history: HistorySettings,
+) -> anyhow::Result<(usize, u64)> {
+    let store = opened(folder, history)?;
     let runtime = tokio::runtime::Builder::new_current_thread().build()?;
     let (begun, mut calls) = (Instant::now(), 0);
     runtime.block_on(async {

@@ -35,7 +35,7 @@ fn queue() -> QueueName {
 fn opened(folder: &Path) -> Embedded {
     let clock = SystemClock::new();
     let log = LogSettings { segment_bytes: 32 << 10 };
-    let settings = StoreSettings { log, checkpoint_bytes: 64 << 10 };
+    let settings = StoreSettings { log, checkpoint_bytes: 64 << 10, ..StoreSettings::default() };
     let disk = Arc::new(RealDisk::open(folder).unwrap());
     let store = Embedded::on(disk, settings, Arc::new(move || clock.both())).unwrap().store;
     let spec = QueueSpec { order: Order::Parallel(1_000), ..QueueSpec::default() };

@@ -7,10 +7,12 @@
 pub mod codec;
 pub mod committer;
 pub mod disk;
+mod history;
 pub mod log;
 mod store;
 mod varint;
 
+pub use history::{CheckedHistory, DamagedHistory, HistorySettings};
 pub use store::{
     CheckError, Checked, CheckedCheckpoint, Contents, Copied, CopyError, Embedded, ExportError,
     Exported, ImportError, Imported, OpenError, Opened, StoreSettings, TimeSource, backup, check,

@@ -9,7 +9,7 @@ pub use tollgate_stores::embedded::log::{
     LogError, Report, SegmentNumber, Settings as LogSettings, TornTail,
 };
 pub use tollgate_stores::embedded::{
-    CheckError, Checked, CheckedCheckpoint, Contents, Copied, CopyError, Embedded, ExportError,
-    Exported, ImportError, Imported, OpenError, Opened, StoreSettings, TimeSource, backup, check,
-    contents, export, import, restore,
+    CheckError, Checked, CheckedCheckpoint, CheckedHistory, Contents, Copied, CopyError,
+    DamagedHistory, Embedded, ExportError, Exported, HistorySettings, ImportError, Imported,
+    OpenError, Opened, StoreSettings, TimeSource, backup, check, contents, export, import, restore,
 };

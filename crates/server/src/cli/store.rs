@@ -4,7 +4,9 @@ use super::{CheckArguments, Exit, output};
 use serde_json::{Value, json};
 use std::path::Path;
 use std::sync::Arc;
-use tollgate::embedded::{CheckError, Checked, Disk, RealDisk, check as check_disk};
+use tollgate::embedded::{
+    CheckError, Checked, CheckedHistory, DamagedHistory, Disk, RealDisk, check as check_disk,
+};
 
 pub(super) fn check(arguments: &CheckArguments) -> anyhow::Result<Exit> {
     let folder = &arguments.folder;
@@ -25,6 +27,7 @@ pub(super) fn check(arguments: &CheckArguments) -> anyhow::Result<Exit> {
 pub(super) fn described(folder: &Path, checked: &Checked) -> Vec<String> {
     let Checked { journal, checkpoint, waiting, in_flight, queues, limits, records, .. } = checked;
     let dead = checked.dead;
+    let CheckedHistory { segments, events, bytes, damaged } = &checked.history;
     let mut lines = vec![
         format!("{} is sound", folder.display()),
         format!(
@@ -50,6 +53,10 @@ pub(super) fn described(folder: &Path, checked: &Checked) -> Vec<String> {
     }
     lines.push(format!("calls: {waiting} waiting, {in_flight} in flight, {dead} dead"));
     lines.push(format!("{queues} queues, {limits} limits, {records} records of callers"));
+    lines.push(format!("history: {segments} segments, {events} events, {bytes} bytes"));
+    for DamagedHistory { file, found } in damaged {
+        lines.push(format!("history, on which no call hangs: {file}: {found}"));
+    }
     lines
 }
 
@@ -60,6 +67,9 @@ pub(super) fn sound(checked: &Checked) -> Value {
     let checkpoint = checkpoint.map(|it| {
         json!({ "before_segment": it.before.as_u32(), "records": it.records, "bytes": it.bytes })
     });
+    let CheckedHistory { segments, events, bytes, damaged } = &checked.history;
+    let damaged: Vec<_> =
+        damaged.iter().map(|it| json!({ "file": it.file, "found": it.found })).collect();
     let torn = journal
         .torn
         .as_ref()
@@ -77,6 +87,12 @@ pub(super) fn sound(checked: &Checked) -> Value {
         "queues": queues,
         "limits": limits,
         "records": records,
+        "history": {
+            "segments": segments,
+            "events": events,
+            "bytes": bytes,
+            "damaged": damaged,
+        },
     })
 }
 

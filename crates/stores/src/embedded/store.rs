@@ -6,6 +6,7 @@ mod bodies;
 mod check;
 mod checkpoint;
 mod contract;
+mod events;
 mod export;
 mod inbox;
 mod open;
@@ -23,8 +24,10 @@ pub use check::{CheckError, Checked, CheckedCheckpoint, Contents, check, content
 pub use export::{ExportError, Exported, ImportError, Imported, export, import};
 pub use open::{OpenError, Opened, StoreSettings};
 
+use self::events::Listeners;
 use self::inbox::{Inbox, Kind, Task};
 use self::writer::{BodyAt, State};
+use super::history::History;
 use super::log::{LogError, Reader};
 use std::collections::BTreeSet;
 use std::future::poll_fn;
@@ -53,12 +56,14 @@ pub struct Embedded {
 
 struct Shared {
     inbox: Arc<Inbox>,
-    woken: Arc<Wakes>,
+    listeners: Listeners,
     reader: Reader,
     now: TimeSource,
     room: Arc<Semaphore>,
     /// Taken only by `drop`.
     thread: Option<JoinHandle<()>>,
+    /// After the thread, which tells it what happens.
+    history: Option<History>,
 }
 
 impl Embedded {
@@ -85,6 +90,20 @@ impl Embedded {
         let (reply, answer) = oneshot::channel();
         self.shared.inbox.command(Box::new(Task { kind, act, reply, permit }));
         answer.await.unwrap_or_else(|_| Err(closed()))
+    }
+
+    /// How many events history has dropped since the store was opened: those that came faster than the
+    /// disk took them, or that it refused.
+    pub fn history_dropped(&self) -> u64 {
+        self.shared.history.as_ref().map_or(0, History::dropped)
+    }
+
+    /// History, with all in it that was answered before.
+    async fn history_now(&self) -> Answer<Option<&History>> {
+        let Some(history) = &self.shared.history else { return Ok(None) };
+        self.tell(Kind::Change, |state, now| state.scheduler.advance(now)).await?;
+        history.flushed().await;
+        Ok(Some(history))
     }
 
     /// The body of a call in flight; `None` if it ended meanwhile.

@@ -187,7 +187,8 @@ impl Scheduler {
         let Some(arrival) = arrival else { return self.join_later(slot) };
         let Some(attempts) = attempts else { return self.line_up(slot, *arrival) };
         let (is_cancelled, rests_until, death) = (*is_cancelled, *rests_until, *death);
-        let (attempts, kept) = (*attempts, flight.as_ref().map(Flight::restored));
+        let (attempts, kept) =
+            (*attempts, flight.as_ref().map(|kept| Flight::restored(kept, self.now)));
         let progress = Progress { attempts, is_cancelled, flight: kept, rests_until, death };
         let call: &mut Call = &mut self.calls[slot];
         (call.arrival, call.has_joined) = (*arrival, true);
@@ -217,10 +218,11 @@ impl Flight {
         }
     }
 
-    fn restored(kept: &KeptFlight) -> Self {
+    /// When it was started is known from what it paid, or else as no later than the latest instant
+    /// that was seen. More is told by what follows.
+    fn restored(kept: &KeptFlight, latest: Timestamp) -> Self {
         let KeptFlight { token, expires, payments } = kept;
-        // More is told by what follows.
-        let started = Now::both(payments.first().map_or(*expires, |payment| payment.paid_at));
+        let started = Now::both(payments.first().map_or(latest, |payment| payment.paid_at));
         Self {
             token: *token,
             expires: *expires,

@@ -44,7 +44,8 @@ pub(in crate::cli) fn work() -> anyhow::Result<()> {
 async fn work_by(plan: Plan) -> anyhow::Result<()> {
     let disk = Arc::new(RealDisk::open(&plan.folder)?);
     let log = LogSettings { segment_bytes: plan.segment_bytes };
-    let settings = StoreSettings { log, checkpoint_bytes: plan.checkpoint_bytes };
+    let checkpoint_bytes = plan.checkpoint_bytes;
+    let settings = StoreSettings { log, checkpoint_bytes, ..StoreSettings::default() };
     let clock = SystemClock::new();
     let now: TimeSource = Arc::new(move || clock.both());
     let store = Embedded::on(disk, settings, now)?.store;

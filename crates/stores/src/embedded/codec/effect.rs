@@ -192,6 +192,7 @@ pub(super) fn write(effect: &Effect, out: &mut Output<'_>) {
 }
 
 /// Fields are read in the order in which they stand in the code, which is that of [`write`].
+#[expect(clippy::too_many_lines, reason = "one arm for each effect, and nothing else")]
 pub(super) fn read(input: &mut Input<'_>) -> Result<Effect, CodecError> {
     Ok(match input.byte()? {
         tag::LIMIT_DEFINED => read_limit_defined(input)?,

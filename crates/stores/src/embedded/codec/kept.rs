@@ -8,6 +8,7 @@ use super::{call, tag};
 use tollgate_core::lanes::{CallId, Kept, KeptFlight};
 use tollgate_core::{Key, LaneName, QueueName, Timestamp};
 
+#[expect(clippy::too_many_lines, reason = "one arm for each fact, and nothing else")]
 pub(super) fn write(kept: &Kept, out: &mut Output<'_>) {
     match kept {
         Kept::Counters { ids, tokens, arrivals, revisions, now } => {

@@ -5,6 +5,7 @@ use super::replay::Replay;
 use super::{checkpoint, records};
 use crate::embedded::codec::CodecError;
 use crate::embedded::disk::Disk;
+use crate::embedded::history::{self, CheckedHistory};
 use crate::embedded::log::{self, LogError, Position, Report, SegmentNumber};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -32,6 +33,8 @@ pub struct Checked {
     pub limits: u64,
     /// Records that callers wrote.
     pub records: u64,
+    /// History, whatever is wrong with it: no call hangs on it.
+    pub history: CheckedHistory,
 }
 
 /// A checkpoint that was read.
@@ -138,7 +141,9 @@ pub(super) fn read(
         return Err(log::missing(from).into());
     }
     let (journal, oldest) = find_bodies(disk, &scheduler, body)?;
-    let mut checked = Checked { journal, oldest, checkpoint, ..Checked::default() };
+    let history = history::check(disk);
+    let history = history.map_err(|error| LogError::failed("reading history", error))?;
+    let mut checked = Checked { journal, oldest, checkpoint, history, ..Checked::default() };
     scheduler.snapshot(Now::both(scheduler.latest()), |fact| checked.count(&fact));
     Ok((checked, scheduler))
 }

@@ -138,7 +138,7 @@ pub(super) fn make(
 fn write(
     disk: &Arc<dyn Disk>,
     number: SegmentNumber,
-    Replay { scheduler, bodies }: &Replay,
+    Replay { scheduler, bodies, .. }: &Replay,
     wall: Timestamp,
 ) -> Result<u64, LogError> {
     let settings = Settings { segment_bytes: 1 << 30 };

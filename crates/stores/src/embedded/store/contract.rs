@@ -2,13 +2,17 @@
 
 use super::Embedded;
 use super::inbox::{HandedOut, Kind};
+use super::writer::State;
+use crate::embedded::log::LogError;
+use tollgate_core::contract::StoreError;
 use tollgate_core::contract::{
-    Answer, Ask, AskError, CallView, CallsQuery, Cost, LaneState, Lanes, LimitView, MeterError,
-    MeterName, MeterPage, MeterState, Meters, Paid, QueueState, Receipt, ReceiptError, Woken,
+    Answer, Ask, AskError, CallView, CallsQuery, Cost, EventCursor, EventPage, HistoryPage,
+    HistoryQuery, LaneState, Lanes, LimitView, MeterError, MeterName, MeterPage, MeterState,
+    Meters, Paid, QueueState, Receipt, ReceiptError, Woken,
 };
 use tollgate_core::lanes::{
-    Act, ActError, Acted, CallId, Claim, Claimed, End, Explanation, Lease, QueueError, QueueSpec,
-    Record, Scope,
+    Act, ActError, Acted, CallId, Claim, Claimed, End, Event, Explanation, Lease, QueueError,
+    QueueSpec, Record, Scope, Watch,
 };
 use tollgate_core::{
     Definition, Key, LaneName, LimitName, Now, Partition, QueueName, Span, Standing, Timestamp,
@@ -201,7 +205,7 @@ impl Lanes for Embedded {
     }
 
     async fn woken(&self) -> Answer<Woken> {
-        self.shared.woken.take().await
+        self.shared.listeners.woken.take().await
     }
 
     async fn explain(&self, calls: Vec<CallId>) -> Answer<Vec<Option<Explanation>>> {
@@ -215,8 +219,49 @@ impl Lanes for Embedded {
     async fn ends(&self, calls: Vec<CallId>) -> Answer<Vec<Option<End>>> {
         // An end that was told has happened, whatever comes.
         self.tell(Kind::Change, |state, now| state.scheduler.advance(now)).await?;
-        self.tell(Kind::Change, move |state, _| calls.iter().map(|id| state.end(*id)).collect())
-            .await
+        let ends = self.tell(Kind::Change, move |state, _| {
+            let is_there = |id| state.scheduler.located(id).is_some();
+            calls.into_iter().map(|id| (id, state.end(id), is_there(id))).collect::<Vec<_>>()
+        });
+        let ends = ends.await?;
+        let is_forgotten =
+            |(_, end, is_there): &(CallId, Option<End>, bool)| end.is_none() && !is_there;
+        if !ends.iter().any(is_forgotten) {
+            return Ok(ends.into_iter().map(|(_, end, _)| end).collect());
+        }
+        let history = self.history_now().await?;
+        let ends = ends.into_iter().map(|known| match (history, is_forgotten(&known)) {
+            (Some(history), true) => {
+                let events = history.find(known.0).map_err(unread)?;
+                // The last one: a dead call that was cancelled, or revived, ended twice.
+                Ok(events.last().and_then(Event::end))
+            }
+            _ => Ok(known.1),
+        });
+        ends.collect()
+    }
+
+    async fn events(&self, after: Option<EventCursor>, most: usize) -> Answer<EventPage> {
+        let stream = &self.shared.listeners.stream;
+        if !stream.is_on() {
+            let stream = stream.clone();
+            let watch = move |state: &mut State, _: Now| {
+                stream.turn_on();
+                state.scheduler.watch(Watch::Everything);
+            };
+            self.tell(Kind::Look, watch).await?;
+        }
+        stream.page(after, most).await
+    }
+
+    async fn history_of(&self, call: CallId) -> Answer<Vec<Event>> {
+        let history = self.history_now().await?;
+        history.map_or(Ok(vec![]), |history| history.find(call).map_err(unread))
+    }
+
+    async fn history(&self, query: HistoryQuery) -> Answer<HistoryPage> {
+        let history = self.history_now().await?;
+        history.map_or(Ok(HistoryPage::default()), |history| history.page(&query).map_err(unread))
     }
 
     async fn records(&self, keys: Vec<Key>) -> Answer<Vec<Option<Record>>> {
@@ -226,6 +271,7 @@ impl Lanes for Embedded {
         })
         .await
     }
+
     async fn queues(&self, after: Option<QueueName>, most: usize) -> Answer<Vec<QueueState>> {
         self.tell(Kind::Look, move |state, _| state.scheduler.queues(after.as_ref(), most)).await
     }
@@ -302,4 +348,9 @@ impl Lanes for Embedded {
         })
         .await
     }
+}
+
+/// History that cannot be read: the calls are as they were.
+fn unread(error: LogError) -> StoreError {
+    StoreError::Failed { reason: error.to_string() }
 }

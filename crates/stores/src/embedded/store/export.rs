@@ -6,7 +6,7 @@
 //! one thing as it is: counters, limits with their meters, queues with their lanes, calls, dedupe keys,
 //! settled receipts, records, joins. What a line builds on stands before it. Durations are in the one
 //! grammar, instants are RFC 3339 with nanoseconds, bytes are text or base64. What is left out is
-//! absent, false or empty.
+//! absent, false or empty. History is not exported, nor is what calls in flight waited for before.
 //!
 //! The same state makes the same lines, in the same order.
 

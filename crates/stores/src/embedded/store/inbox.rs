@@ -11,7 +11,7 @@ use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
 use tollgate_core::Now;
 use tollgate_core::contract::{Answer, StoreError};
-use tollgate_core::lanes::{Act, CallId, Lease, Settle, Settlement};
+use tollgate_core::lanes::{Act, CallId, Event, Lease, Settle, Settlement};
 
 /// When a command is answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -121,6 +121,8 @@ pub(super) struct Cargo {
     pub(super) freed: Vec<u64>,
     /// What was consumed and answered already.
     pub(super) ahead: Ahead,
+    /// What happened, to be told once the batch lasts.
+    pub(super) events: Vec<Event>,
 }
 
 /// What the committer has to say.

@@ -1,20 +1,24 @@
 //! Opening: what was written comes back, and limit time goes on from where it was.
 
 use super::checkpoint;
+use super::events::{Listeners, Stream};
 use super::inbox::Inbox;
-use super::replay::Replay;
+use super::replay::{Replay, Retold};
 use super::segments::Segments;
 use super::upkeep::Upkeep;
 use super::writer::{State, Writer};
-use super::{COMMANDS_MAX, Embedded, Shared, TimeSource, Wakes};
+use super::{COMMANDS_MAX, Embedded, Shared, TimeSource};
 use crate::embedded::codec::CodecError;
 use crate::embedded::committer::Committer;
 use crate::embedded::disk::{Disk, FolderError, RealDisk};
+use crate::embedded::history::{History, HistorySettings, Shelf};
 use crate::embedded::log::{Log, LogError, Position, Report, SegmentNumber, Settings};
+use std::io;
 use std::path::Path;
 use std::sync::Arc;
 use std::thread;
 use tokio::sync::Semaphore;
+use tollgate_core::lanes::Watch;
 use tollgate_core::{Now, Span};
 
 /// Why a store could not be opened. Nothing was changed.
@@ -55,12 +59,15 @@ pub struct StoreSettings {
     /// How many bytes are written at least before there is another checkpoint: a restart reads no
     /// more than that, or as much again as the last checkpoint had.
     pub checkpoint_bytes: u64,
+    /// How much history is kept.
+    pub history: HistorySettings,
 }
 
 impl Default for StoreSettings {
     /// A checkpoint every 256 MiB: read again in a second or two.
     fn default() -> Self {
-        Self { log: Settings::default(), checkpoint_bytes: 256 << 20 }
+        let history = HistorySettings::default();
+        Self { log: Settings::default(), checkpoint_bytes: 256 << 20, history }
     }
 }
 
@@ -89,28 +96,39 @@ impl Embedded {
     ) -> Result<Opened, OpenError> {
         let failed = |error| LogError::failed("looking for checkpoints", error);
         let checkpoint = checkpoint::newest(&*disk).map_err(failed)?;
+        let shelf = shelf(&disk, settings.history);
         let mut replay = Replay::default();
         if let Some(checkpoint) = checkpoint {
             checkpoint::read(&disk, checkpoint, &mut replay)?;
         }
+        replay.retold = shelf.as_ref().map(|shelf| Retold::new(shelf.until()));
         let from = checkpoint.unwrap_or(SegmentNumber::FIRST);
         let (log, report) =
             Log::open::<OpenError>(disk.clone(), settings.log, from, |position, record| {
                 replay.journal(position, record)
             })?;
-        let Replay { mut scheduler, bodies } = replay;
+        let retold = replay.take_retold();
+        let Replay { mut scheduler, bodies, .. } = replay;
         checkpoint::remove_others(&*disk, checkpoint)?;
         // What ended before is nobody's news.
         let _ = scheduler.take_freed();
         let ahead = scheduler.latest().since(now().at);
         let now = going_on(now, ahead);
         let committer = Committer::start(log)?;
-        let (reader, inbox, woken) = (committer.reader(), Arc::default(), Arc::default());
-        let (writers_inbox, writers_woken): (Arc<Inbox>, Arc<Wakes>) =
-            (Arc::clone(&inbox), Arc::clone(&woken));
+        let (reader, inbox) = (committer.reader(), Arc::<Inbox>::default());
+        let history = shelf.and_then(|shelf| start_history(shelf, settings.history, &now));
+        let listeners = Listeners {
+            woken: Arc::default(),
+            stream: Arc::new(Stream::new(now().at)),
+            history: history.as_ref().map(History::intake),
+        };
+        scheduler.watch(if history.is_some() { Watch::History } else { Watch::Nothing });
+        if let Some(Retold { events, until, .. }) = retold {
+            listeners.keep(events, until);
+        }
         let upkeep = Upkeep {
             disk,
-            inbox: writers_inbox,
+            inbox: inbox.clone(),
             segments: Segments::of(scheduler.locations(), &bodies),
             checkpoint,
             since: report.bytes,
@@ -121,17 +139,36 @@ impl Embedded {
             is_busy: false,
             thread: None,
         };
-        let writers_now = now.clone();
-        let run = move || {
-            let state = State::new(scheduler);
-            Writer::new(state, committer, writers_now, writers_woken, upkeep).run();
-        };
+        let writer =
+            Writer::new(State::new(scheduler), committer, now.clone(), listeners.clone(), upkeep);
+        let run = move || writer.run();
         let thread = thread::Builder::new().name("tollgate-writer".to_owned()).spawn(run);
         let thread = thread.map_err(|error| LogError::failed("starting its writer", error))?;
         let room = Arc::new(Semaphore::new(COMMANDS_MAX));
-        let shared = Shared { inbox, woken, reader, now, room, thread: Some(thread) };
+        let thread = Some(thread);
+        let shared = Shared { inbox, listeners, reader, now, room, thread, history };
         Ok(Opened { store: Embedded { shared: Arc::new(shared) }, report, ahead })
     }
+}
+
+/// The history on a disk, if there is to be one. Whatever is wrong with it, the store opens.
+fn shelf(disk: &Arc<dyn Disk>, settings: HistorySettings) -> Option<Shelf> {
+    let shelf = Shelf::open(disk.clone()).and_then(|shelf| {
+        if settings.bytes > 0 {
+            return Ok(Some(shelf));
+        }
+        shelf.clear().map(|()| None)
+    });
+    shelf.unwrap_or_else(|error| {
+        tracing::warn!(%error, "history cannot be read and is off until the next start");
+        None
+    })
+}
+
+fn start_history(shelf: Shelf, settings: HistorySettings, now: &TimeSource) -> Option<History> {
+    let started = History::start(shelf, settings, now.clone());
+    let failed = |error: &io::Error| tracing::warn!(%error, "history is off until the next start");
+    started.inspect_err(failed).ok()
 }
 
 /// Limit time never goes back: if the clock was set back while nothing ran, it goes on from the last

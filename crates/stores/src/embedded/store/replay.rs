@@ -2,9 +2,10 @@
 
 use super::open::OpenError;
 use super::records;
+use crate::embedded::history::WAITING_MAX;
 use crate::embedded::log::{Position, SegmentNumber};
 use std::collections::BTreeMap;
-use tollgate_core::lanes::Scheduler;
+use tollgate_core::lanes::{Event, Scheduler, Watch};
 
 /// What has been read so far.
 #[derive(Debug, Default)]
@@ -12,6 +13,30 @@ pub(super) struct Replay {
     pub(super) scheduler: Scheduler,
     /// How many bodies each segment of the journal was ever given.
     pub(super) bodies: BTreeMap<SegmentNumber, u64>,
+    /// What happened behind a position of the journal, if that is asked for.
+    pub(super) retold: Option<Retold>,
+}
+
+/// What history may not have.
+#[derive(Debug)]
+pub(super) struct Retold {
+    /// Up to where it has all.
+    after: Position,
+    /// The newest that happened since.
+    pub(super) events: Vec<Event>,
+    /// Up to where they reach.
+    pub(super) until: Position,
+}
+
+impl Retold {
+    pub(super) fn new(after: Position) -> Self {
+        Self { after, events: Vec::new(), until: after }
+    }
+
+    fn cut(&mut self) {
+        let excess = self.events.len().saturating_sub(WAITING_MAX);
+        self.events.drain(..excess);
+    }
 }
 
 impl Replay {
@@ -20,7 +45,28 @@ impl Replay {
         if records::has_body(record) {
             *self.bodies.entry(position.segment()).or_default() += 1;
         }
-        self.replay(position, record)
+        let Some(retold) = &mut self.retold else { return self.replay(position, record) };
+        if position > retold.after {
+            // History reaches to the end of a batch, and events do not reach over one.
+            self.scheduler.watch(Watch::History);
+            retold.until = position;
+        }
+        self.replay(position, record)?;
+        if let Some(retold) = &mut self.retold {
+            self.scheduler.move_events(&mut retold.events);
+            // Not one by one, for all that are left move.
+            if retold.events.len() > 2 * WAITING_MAX {
+                retold.cut();
+            }
+        }
+        Ok(())
+    }
+
+    /// What happened behind the position, as much of it as is kept.
+    pub(super) fn take_retold(&mut self) -> Option<Retold> {
+        let mut retold = self.retold.take()?;
+        retold.cut();
+        Some(retold)
     }
 
     /// A record of a checkpoint.

@@ -12,10 +12,12 @@ mod order;
 mod restoring;
 mod slices;
 mod time;
+mod told;
 mod trouble;
 mod upkeep;
 
 use super::{Embedded, StoreSettings, TimeSource};
+use crate::embedded::HistorySettings;
 use crate::embedded::disk::simulated::Host;
 use crate::embedded::log::Settings;
 use std::future::Future;
@@ -26,7 +28,7 @@ use std::thread::{self, Thread};
 use tollgate_core::contract::Lanes;
 use tollgate_core::contract::conformance::Stage;
 use tollgate_core::lanes::{Act, NewCall, Order, QueueSpec};
-use tollgate_core::{LaneName, Now, QueueName, Timestamp};
+use tollgate_core::{LaneName, Now, QueueName, Span, Timestamp};
 
 /// A simulated machine with a store, and a clock that is set by hand.
 struct Machine {
@@ -41,11 +43,13 @@ impl Machine {
         Self::at(seed, Timestamp::from_nanos(1_790_000_000 << 30))
     }
 
+    /// A machine whose clock stands at `now` when the store is opened.
     fn at(seed: u64, now: Timestamp) -> Self {
         let clock = Arc::new(Mutex::new(Now::both(now)));
         // Segments so small that there are several.
         let log = Settings { segment_bytes: 4 << 10 };
-        let settings = StoreSettings { log, checkpoint_bytes: 6 << 10 };
+        let history = HistorySettings { age: Span::from_hours(24), bytes: 256 << 10 };
+        let settings = StoreSettings { log, checkpoint_bytes: 6 << 10, history };
         let mut machine = Self { host: Host::new(seed), store: None, clock, settings };
         machine.start();
         machine

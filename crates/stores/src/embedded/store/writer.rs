@@ -4,12 +4,13 @@
 //! to the committer as one batch. While that is written and synced it goes on with the next one. An
 //! answer is sent when all that it saw and did lasts.
 
+use super::TimeSource;
 use super::bodies::RecentBodies;
+use super::events::Listeners;
 use super::inbox::{Cargo, Command, Inbox, Kind, News, Waiting};
 use super::records;
 use super::slices::Slices;
 use super::upkeep::{OldBody, Upkeep, UpkeepNews};
-use super::{TimeSource, Wakes};
 use crate::embedded::committer::{Committer, Refused};
 use crate::embedded::log::{Batch, LogError, Position, SegmentNumber};
 use std::collections::{HashMap, VecDeque};
@@ -118,7 +119,7 @@ pub(super) struct Writer {
     pub(super) inbox: Arc<Inbox>,
     pub(super) committer: Committer,
     pub(super) now: TimeSource,
-    pub(super) woken: Arc<Wakes>,
+    listeners: Listeners,
     upkeep: Upkeep,
     batch: Batch,
     cargo: Cargo,
@@ -138,7 +139,7 @@ impl Writer {
         state: State,
         committer: Committer,
         now: TimeSource,
-        woken: Arc<Wakes>,
+        listeners: Listeners,
         upkeep: Upkeep,
     ) -> Self {
         let inbox = upkeep.inbox.clone();
@@ -149,7 +150,7 @@ impl Writer {
             inbox,
             committer,
             now,
-            woken,
+            listeners,
             upkeep,
             batch,
             cargo,
@@ -162,7 +163,7 @@ impl Writer {
     }
 
     pub(super) fn run(mut self) {
-        let _ends = Ends(self.inbox.clone(), self.woken.clone());
+        let _ends = Ends(self.inbox.clone(), self.listeners.clone());
         // What came due while nothing ran, what may have been consumed, and who has something to start.
         let now = (self.now)();
         self.state.scheduler.advance(now);
@@ -203,7 +204,7 @@ impl Writer {
         let next = scheduler.next_due((self.now)());
         let due = next.filter(|next| due_told.is_none_or(|told| *next < told));
         *due_told = due.or(*due_told);
-        self.woken.add(scheduler.take_woken(), due);
+        self.listeners.woken.add(scheduler.take_woken(), due);
     }
 
     /// Whether everything is written that can be.
@@ -254,6 +255,7 @@ impl Writer {
         self.effects = effects;
         self.cargo.ahead.and(self.state.slices.take_ahead());
         self.cargo.freed.extend(self.state.scheduler.take_freed());
+        self.state.scheduler.move_events(&mut self.cargo.events);
     }
 
     /// Hands over what there is, if there is room; what changed nothing is answered once all that
@@ -279,7 +281,8 @@ impl Writer {
 
     fn send(&mut self, batch: Batch, cargo: Cargo) {
         self.submitted += 1;
-        let (inbox, bytes) = (self.inbox.clone(), batch.bytes());
+        let (inbox, listeners) = (self.inbox.clone(), self.listeners.clone());
+        let bytes = batch.bytes();
         self.committer.submit(
             batch,
             Box::new(move |outcome| match outcome {
@@ -287,7 +290,9 @@ impl Writer {
                     // The writer hears of it before anyone who was answered can ask for more.
                     let mut cargo = cargo;
                     let replies = std::mem::take(&mut cargo.replies);
+                    let events = std::mem::take(&mut cargo.events);
                     inbox.news(News::Committed { place, bytes, cargo });
+                    listeners.tell(events, place, bytes);
                     replies.into_iter().for_each(|reply| reply(Ok(())));
                 }
                 Err(refused) => inbox.news(News::Refused(refused, cargo)),
@@ -456,7 +461,7 @@ impl Writer {
 }
 
 /// Leaves nobody waiting, also if the writer panics.
-struct Ends(Arc<Inbox>, Arc<Wakes>);
+struct Ends(Arc<Inbox>, Listeners);
 
 impl Drop for Ends {
     fn drop(&mut self) {

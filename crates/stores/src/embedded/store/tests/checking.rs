@@ -57,6 +57,7 @@ fn damage_before_the_checkpoint_and_in_it_is_named() {
     let machine = stopped();
     let names = machine.host.files().into_iter();
     // The last segment of each log is empty and has a header alone.
+    let names = names.filter(|(name, _)| !name.starts_with("history-"));
     let with_frames = names.filter(|(name, bytes)| name.ends_with(".log") && bytes.len() > 32);
     for (name, _) in with_frames.collect::<Vec<_>>() {
         machine.host.flip(&name, 8 * 60);

@@ -21,7 +21,7 @@ impl Machine {
     }
 
     /// Enqueues, starts and ends a call.
-    fn live_through_one(&self) {
+    pub(super) fn live_through_one(&self) {
         wait(self.store().act(vec![enqueue(500)])).unwrap()[0].as_ref().unwrap();
         let lease = self.claim(1).remove(0).started.lease;
         let settle = vec![Settle { lease, settlement: Settlement::Done, actual: vec![] }];

@@ -1,0 +1,118 @@
+//! Events and history over restarts and crashes.
+
+use super::{Machine, enqueue, wait};
+use std::pin::pin;
+use std::task::{Context, Waker};
+use tollgate_core::Span;
+use tollgate_core::contract::Lanes;
+use tollgate_core::contract::conformance::Stage;
+use tollgate_core::lanes::{CallId, End, What};
+
+impl Machine {
+    /// A machine that makes no checkpoint.
+    fn without_checkpoints() -> Self {
+        let mut machine = Self::new(1);
+        machine.store = None;
+        machine.settings.checkpoint_bytes = 1 << 30;
+        machine.start();
+        machine.define();
+        machine
+    }
+
+    /// What history has of a call: attempts, and ends.
+    fn kept(&self, id: u64) -> (usize, usize) {
+        let events = wait(self.store().history_of(CallId(id))).unwrap();
+        let ends = events.iter().filter(|event| event.end().is_some()).count();
+        let is_attempt = |what: &What| matches!(what, What::Settled { .. });
+        (events.iter().filter(|event| is_attempt(&event.what)).count(), ends)
+    }
+}
+
+#[test]
+fn what_a_crash_kept_from_history_is_told_again_and_once() {
+    let mut machine = Machine::without_checkpoints();
+    for round in 0..5 {
+        for _ in 0..4 {
+            machine.live_through_one();
+        }
+        machine.crash();
+        machine.start();
+        if round % 2 == 0 {
+            assert_eq!(machine.kept(0), (1, 1));
+        }
+    }
+    for id in 0..20 {
+        assert_eq!(machine.kept(id), (1, 1), "call {id}");
+    }
+}
+
+#[test]
+fn a_clean_restart_tells_history_nothing_again() {
+    let mut machine = Machine::without_checkpoints();
+    for _ in 0..3 {
+        machine.live_through_one();
+        machine.store = None;
+        machine.start();
+    }
+    assert_eq!([0, 1, 2].map(|id| machine.kept(id)), [(1, 1); 3]);
+}
+
+#[test]
+fn an_end_is_found_in_history_when_memory_has_forgotten_it() {
+    let mut machine = Machine::without_checkpoints();
+    machine.live_through_one();
+    wait(machine.store().act(vec![enqueue(1)])).unwrap()[0].as_ref().unwrap();
+    machine.crash();
+    machine.start();
+    let calls = [0, 1, 2].map(CallId).to_vec();
+    let ends = wait(machine.store().ends(calls)).unwrap();
+    assert_eq!(ends, [Some(End::Done), None, None], "done, waiting, and never there");
+}
+
+#[test]
+fn a_place_before_a_restart_is_told_that_events_were_missed() {
+    let mut machine = Machine::without_checkpoints();
+    let before = wait(machine.store().events(None, 0)).unwrap();
+    machine.live_through_one();
+    let last = wait(machine.store().events(Some(before.next), 10)).unwrap();
+    assert_eq!((last.missed, last.events.len()), (false, 4));
+    machine.store = None;
+    let now = *machine.clock.lock().unwrap();
+    machine.set_now(now.moved_to(now.at.plus(Span::from_secs(1))));
+    machine.start();
+    let later = wait(machine.store().events(Some(before.next), 10)).unwrap();
+    assert!(later.missed);
+}
+
+#[test]
+fn who_waits_for_events_is_woken_by_them() {
+    let machine = Machine::without_checkpoints();
+    let from = wait(machine.store().events(None, 0)).unwrap().next;
+    let mut events = pin!(machine.store().events(Some(from), 10));
+    assert!(events.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
+    wait(machine.store().act(vec![enqueue(1)])).unwrap()[0].as_ref().unwrap();
+    let page = wait(events).unwrap();
+    assert_eq!(page.events.iter().map(|(_, it)| &it.what).collect::<Vec<_>>(), [&What::Enqueued]);
+}
+
+#[test]
+fn a_broken_history_does_not_stop_the_store() {
+    let mut machine = Machine::without_checkpoints();
+    machine.live_through_one();
+    assert_eq!(machine.kept(0), (1, 1));
+    machine.live_through_one();
+    machine.store = None;
+    let disk = machine.host.open().unwrap();
+    disk.remove("history-1-index").unwrap();
+    disk.sync().unwrap();
+    drop(disk);
+    let log = "history-1-journal-00000000000000000001.log";
+    machine.host.flip(log, 8 * 60);
+    machine.start();
+    assert!(machine.host.files().contains_key(&format!("{log}.broken")));
+    machine.live_through_one();
+    assert_eq!(machine.kept(2), (1, 1));
+    machine.store = None;
+    let checked = crate::embedded::check(&machine.host.open().unwrap()).unwrap();
+    assert_eq!(checked.history.damaged[0].file, format!("{log}.broken"));
+}
