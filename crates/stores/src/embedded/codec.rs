@@ -55,13 +55,17 @@ pub fn decode(record: &[u8]) -> Result<Effect, CodecError> {
     Ok(effect)
 }
 
-/// Appends an event, as history keeps it.
-pub fn encode_event(event: &Event, out: &mut Vec<u8>) {
-    event::write(event, &mut Output::new(out));
+/// Appends the first of these events, as history keeps it; says how many it was: an attempt and the
+/// end that came with it, as most are, are one record.
+pub fn encode_events(events: &[Event], out: &mut Vec<u8>) -> usize {
+    let [event, rest @ ..] = events else { return 0 };
+    let end = rest.first().and_then(|next| event::ends_with(event, next));
+    event::write(event, end, &mut Output::new(out));
+    if end.is_some() { 2 } else { 1 }
 }
 
-/// The event at the front of these bytes, whatever follows.
-pub fn decode_event(bytes: &[u8]) -> Result<Event, CodecError> {
+/// The event at the front of these bytes, and the end that came with it, whatever follows.
+pub fn decode_events(bytes: &[u8]) -> Result<(Event, Option<Event>), CodecError> {
     event::read(&mut Input::new(bytes))
 }
 

@@ -47,7 +47,7 @@ fn ids(events: &[Event]) -> Vec<CallId> {
     events.iter().map(|event| event.call).collect()
 }
 
-pub async fn a_life_is_told_in_order<S: Stage>(stage: S) {
+pub async fn a_life_is_told_in_order(stage: impl Stage) {
     let mut world = World::new(stage).await;
     let begin = world.present_place().await;
     let id = world.enqueue(call("strict", "a")).await;
@@ -76,7 +76,7 @@ pub async fn a_life_is_told_in_order<S: Stage>(stage: S) {
     assert_eq!(page.next, page.events[3].0);
 }
 
-pub async fn events_are_told_once_and_page_by_page<S: Stage>(stage: S) {
+pub async fn events_are_told_once_and_page_by_page(stage: impl Stage) {
     let mut world = World::new(stage).await;
     let begin = world.present_place().await;
     let all: [CallId; 5] = world.several(call("strict", "a")).await;
@@ -91,7 +91,7 @@ pub async fn events_are_told_once_and_page_by_page<S: Stage>(stage: S) {
     assert_eq!(again.events, first.events[1..], "a place is behind its event");
 }
 
-pub async fn what_was_before_is_not_told<S: Stage>(stage: S) {
+pub async fn what_was_before_is_not_told(stage: impl Stage) {
     let mut world = World::new(stage).await;
     let _ = world.present_place().await;
     world.enqueue(call("strict", "a")).await;
@@ -101,14 +101,14 @@ pub async fn what_was_before_is_not_told<S: Stage>(stage: S) {
     assert_eq!(page.events.iter().map(|(_, it)| it.call).collect::<Vec<_>>(), [later]);
 }
 
-pub async fn who_comes_from_another_run_is_told_that_it_missed_events<S: Stage>(stage: S) {
+pub async fn who_comes_from_another_run_is_told_that_it_missed_events(stage: impl Stage) {
     let world = World::new(stage).await;
     let begin = world.present_place().await;
     let page = world.events(EventCursor(begin.0 + 1_000), 10).await;
     assert_eq!((page.missed, page.events.len(), page.next), (true, 0, begin));
 }
 
-pub async fn what_came_of_each_attempt_is_told<S: Stage>(stage: S) {
+pub async fn what_came_of_each_attempt_is_told(stage: impl Stage) {
     let mut world = World::new(stage).await;
     world.limit("l", Limit::per_second(10)).await;
     let id = world.enqueue(paying("strict", "a", [("l", 1)])).await;
@@ -138,7 +138,7 @@ pub async fn what_came_of_each_attempt_is_told<S: Stage>(stage: S) {
     assert_eq!(told.last(), Some(&What::Ended { end: End::Dead, attempts: 4 }));
 }
 
-pub async fn a_call_that_never_started_has_an_end_in_history<S: Stage>(stage: S) {
+pub async fn a_call_that_never_started_has_an_end_in_history(stage: impl Stage) {
     let mut world = World::new(stage).await;
     let id = world.enqueue(call("strict", "a")).await;
     assert_eq!(world.history_of(id).await, []);
@@ -180,7 +180,7 @@ pub async fn the_dead_end_again_and_the_revived_begin_again(stage: impl Stage) {
     assert_eq!((lives.len(), &lives[4]), (8, &What::Revived), "{lives:?}");
 }
 
-pub async fn history_is_told_newest_first_and_page_by_page<S: Stage>(stage: S) {
+pub async fn history_is_told_newest_first_and_page_by_page(stage: impl Stage) {
     let mut world = World::new(stage).await;
     let mut done = Vec::new();
     for _ in 0..7 {
@@ -196,7 +196,7 @@ pub async fn history_is_told_newest_first_and_page_by_page<S: Stage>(stage: S) {
     assert_eq!(all[0].end(), Some(End::Done), "the end came last");
 }
 
-pub async fn history_is_found_by_queue_lane_end_and_time<S: Stage>(stage: S) {
+pub async fn history_is_found_by_queue_lane_end_and_time(stage: impl Stage) {
     let mut world = World::new(stage).await;
     let mut cancelled = Vec::new();
     for (queue, lane) in [("strict", "a"), ("strict", "b"), ("parallel", "a")] {

@@ -4,13 +4,15 @@ use super::call::{read_end, read_id, write_end};
 use super::error::CodecError;
 use super::input::{Input, newer};
 use super::output::Output;
-use tollgate_core::lanes::{CallId, Event, Outcome, Waits, What};
+use tollgate_core::lanes::{CallId, End, Event, Outcome, Waits, What};
 use tollgate_core::{LaneName, LimitName, Now, QueueName, Timestamp};
 
 const ENQUEUED: u8 = 1;
 const STARTED: u8 = 2;
 const SETTLED: u8 = 3;
 const ENDED: u8 = 4;
+/// A start that was settled, and its call ended with it.
+const SETTLED_ENDED: u8 = 5;
 const REVIVED: u8 = 6;
 
 const DONE: u8 = 0;
@@ -24,14 +26,16 @@ const CANCELLED: u8 = 6;
 /// A name of one byte and its length, and a number.
 const WAIT_BYTES_MIN: usize = 3;
 
-pub(super) fn write(event: &Event, out: &mut Output<'_>) {
+/// An event, and the end that came with it if it [goes with it](ends_with).
+pub(super) fn write(event: &Event, end: Option<End>, out: &mut Output<'_>) {
     let Event { at, call: CallId(id), queue, lane, what } = event;
-    out.byte(match what {
-        What::Enqueued => ENQUEUED,
-        What::Started { .. } => STARTED,
-        What::Settled { .. } => SETTLED,
-        What::Ended { .. } => ENDED,
-        What::Revived => REVIVED,
+    out.byte(match (what, end) {
+        (What::Enqueued, _) => ENQUEUED,
+        (What::Started { .. }, _) => STARTED,
+        (What::Settled { .. }, None) => SETTLED,
+        (What::Settled { .. }, Some(_)) => SETTLED_ENDED,
+        (What::Ended { .. }, _) => ENDED,
+        (What::Revived, _) => REVIVED,
     });
     out.number(*id);
     out.now(*at);
@@ -51,6 +55,9 @@ pub(super) fn write(event: &Event, out: &mut Output<'_>) {
             out.instant_from(started.at, started.wall);
             write_waits(waits, out);
             write_outcome(at.at, *outcome, out);
+            if let Some(end) = end {
+                write_end(end, out);
+            }
         }
         What::Ended { end, attempts } => {
             write_end(*end, out);
@@ -60,29 +67,47 @@ pub(super) fn write(event: &Event, out: &mut Output<'_>) {
 }
 
 /// Fields are read in the order in which they stand in the code, which is that of [`write`].
-pub(super) fn read(input: &mut Input<'_>) -> Result<Event, CodecError> {
+pub(super) fn read(input: &mut Input<'_>) -> Result<(Event, Option<Event>), CodecError> {
     let tag = input.byte()?;
     let (call, at) = (read_id(input)?, input.now()?);
     let (queue, lane) = (input.name(QueueName::new)?, input.name(LaneName::new)?);
+    let mut ended = None;
     let what = match tag {
         ENQUEUED => What::Enqueued,
         STARTED => {
             let (token, attempt) = (input.number()?, input.number_u32()?);
             What::Started { token, attempt, waits: read_waits(input)? }
         }
-        SETTLED => {
+        SETTLED | SETTLED_ENDED => {
             let (token, attempt) = (input.number()?, input.number_u32()?);
             let started = input.instant_from(at.at)?;
             let started = Now { at: started, wall: input.instant_from(started)? };
             let waits = read_waits(input)?;
-            What::Settled { token, attempt, started, waits, outcome: read_outcome(at.at, input)? }
+            let outcome = read_outcome(at.at, input)?;
+            if tag == SETTLED_ENDED {
+                ended = Some(What::Ended { end: read_end(input)?, attempts: attempt });
+            }
+            What::Settled { token, attempt, started, waits, outcome }
         }
         ENDED => What::Ended { end: read_end(input)?, attempts: input.number_u32()? },
         REVIVED => What::Revived,
         0 => return Err(input.damaged("no tag")),
         other => return Err(newer("tag", other)),
     };
-    Ok(Event { at, call, queue, lane, what })
+    let event = Event { at, call, queue, lane, what };
+    let ended = ended.map(|what| Event { what, ..event.clone() });
+    Ok((event, ended))
+}
+
+/// How a call ended, if the second event is the end that came with what the first says.
+pub(super) fn ends_with(settled: &Event, ended: &Event) -> Option<End> {
+    let (What::Settled { attempt, .. }, What::Ended { end, attempts }) =
+        (&settled.what, &ended.what)
+    else {
+        return None;
+    };
+    let is_same = settled.call == ended.call && settled.at == ended.at && attempt == attempts;
+    is_same.then_some(*end)
 }
 
 fn write_waits(waits: &Waits, out: &mut Output<'_>) {

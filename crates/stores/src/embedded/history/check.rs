@@ -50,7 +50,8 @@ pub(in crate::embedded) fn check(disk: &Arc<dyn Disk>) -> io::Result<CheckedHist
 impl CheckedHistory {
     fn add(&mut self, disk: &Arc<dyn Disk>, number: SegmentNumber) {
         let file = segment::file_name(number);
-        let summary = match segment::read(disk, number, |_, _| ()) {
+        let mut events = 0;
+        let summary = match segment::read(disk, number, |_, _| events += 1) {
             Ok(summary) => summary,
             Err(error) => {
                 let found = error.to_string();
@@ -58,7 +59,7 @@ impl CheckedHistory {
             }
         };
         self.segments += 1;
-        self.events += u64::from(summary.events);
+        self.events += events;
         self.bytes += summary.bytes;
         let part = segment::part(disk, number);
         let Some(indexed) = index::summary(&part) else { return };

@@ -1,10 +1,10 @@
-//! The index of a sealed segment: its calls in order, each with the place of its event.
+//! The index of a sealed segment: its calls in order, each with the place of its record.
 //!
 //! | bytes | what |
 //! |---|---|
 //! | 8 | `tollhist`, in ASCII |
 //! | 4 | version of the format |
-//! | 4 | how many events |
+//! | 4 | how many records |
 //! | 8 | where the log ends |
 //! | 16 | the earliest and the latest event, on the wall clock |
 //! | 16 | the least and the highest call |
@@ -33,7 +33,8 @@ const CHECKSUM_BYTES: usize = 4;
 
 /// Writes the index of a segment, to last.
 pub(super) fn write(disk: &dyn Disk, summary: &Summary, mut entries: Vec<Entry>) -> io::Result<()> {
-    entries.sort_unstable();
+    // Mostly in order, which the stable sort makes use of.
+    entries.sort();
     let mut bytes = header(summary);
     for (CallId(call), offset) in entries {
         bytes.extend(call.to_le_bytes());
@@ -66,7 +67,7 @@ pub(super) fn summary(disk: &dyn Disk) -> Option<Summary> {
     let is_ours = bytes[..8] == *MAGIC && word(8)? == VERSION;
     let instant = |at| long(at).map(Timestamp::from_nanos);
     let summary = Summary {
-        events: word(12)?,
+        records: word(12)?,
         bytes: long(16)?,
         walls: (instant(24)?, instant(32)?),
         calls: (CallId(long(40)?), CallId(long(48)?)),
@@ -79,7 +80,7 @@ pub(super) fn summary(disk: &dyn Disk) -> Option<Summary> {
 
 /// How many bytes the index of a segment has.
 pub(super) fn bytes_of(summary: &Summary) -> u64 {
-    HEADER_BYTES as u64 + u64::from(summary.events) * ENTRY_BYTES as u64 + CHECKSUM_BYTES as u64
+    HEADER_BYTES as u64 + u64::from(summary.records) * ENTRY_BYTES as u64 + CHECKSUM_BYTES as u64
 }
 
 /// Whether all of an index is as it was written.
@@ -93,13 +94,13 @@ pub(super) fn is_whole(file: &dyn DiskFile, summary: &Summary) -> io::Result<boo
 
 /// The offsets of a call's events, in order: a binary search, then as many as there are.
 pub(super) fn find(file: &dyn DiskFile, summary: &Summary, call: CallId) -> io::Result<Vec<u32>> {
-    let (mut low, mut high) = (0, summary.events);
+    let (mut low, mut high) = (0, summary.records);
     while low < high {
         let middle = low + (high - low) / 2;
         if entry(file, middle)?.0 < call { low = middle + 1 } else { high = middle }
     }
     let mut offsets = Vec::new();
-    while low < summary.events {
+    while low < summary.records {
         let (other, offset) = entry(file, low)?;
         if other != call {
             break;
@@ -118,10 +119,10 @@ fn entry(file: &dyn DiskFile, place: u32) -> io::Result<Entry> {
 }
 
 fn header(summary: &Summary) -> Vec<u8> {
-    let Summary { events, bytes, walls, calls, until } = summary;
+    let Summary { records, bytes, walls, calls, until } = summary;
     let mut header = MAGIC.to_vec();
     header.extend(VERSION.to_le_bytes());
-    header.extend(events.to_le_bytes());
+    header.extend(records.to_le_bytes());
     let longs = [*bytes, walls.0.as_nanos(), walls.1.as_nanos(), calls.0.0, calls.1.0];
     longs.into_iter().chain([until.to_bits()]).for_each(|long| header.extend(long.to_le_bytes()));
     header.extend(crc32fast::hash(&header).to_le_bytes());

@@ -26,8 +26,10 @@ pub(super) struct Keeper {
     /// Of the segment that is being written.
     log: Option<Log>,
     batch: Batch,
-    /// The events of the batch, with their offsets in it.
+    /// The records of the batch, with their offsets in it.
     entries: Vec<Entry>,
+    /// How many events these are.
+    events: u64,
     summary: Summary,
     /// When the first of them came.
     begun: Option<Instant>,
@@ -42,9 +44,19 @@ impl Keeper {
         settings: HistorySettings,
         now: TimeSource,
     ) -> Self {
-        let (log, batch, entries) = (None, Batch::new(), Vec::new());
-        let (summary, begun, has_failed) = (Summary::default(), None, false);
-        Self { shelf, intake, settings, now, log, batch, entries, summary, begun, has_failed }
+        Self {
+            shelf,
+            intake,
+            settings,
+            now,
+            log: None,
+            batch: Batch::new(),
+            entries: Vec::new(),
+            events: 0,
+            summary: Summary::default(),
+            begun: None,
+            has_failed: false,
+        }
     }
 
     pub(super) fn run(mut self) {
@@ -73,10 +85,15 @@ impl Keeper {
 
     fn add(&mut self, Told { events, until }: Told) {
         self.begun.get_or_insert_with(elapsing);
-        for event in events {
-            let offset = self.batch.push_with(|buffer| codec::encode_event(&event, buffer));
+        self.events += events.len() as u64;
+        let mut left = events.as_slice();
+        while let Some(event) = left.first() {
+            let mut taken = 1;
+            let encode = |buffer: &mut Vec<u8>| taken = codec::encode_events(left, buffer);
+            let offset = self.batch.push_with(encode);
             self.entries.push((event.call, u32::try_from(offset).unwrap_or(u32::MAX)));
-            self.summary.add(&event);
+            self.summary.add(event);
+            left = left.get(taken..).unwrap_or_default();
         }
         self.summary.until = until;
         if self.batch.bytes() >= BATCH_BYTES_MAX {
@@ -93,7 +110,7 @@ impl Keeper {
         // Before, so that a segment does not reach over a time in which nothing happened.
         self.look_after();
         if let Err(error) = self.try_commit() {
-            self.intake.count_dropped(self.entries.len() as u64);
+            self.intake.count_dropped(self.events);
             let is_full = matches!(error, LogError::Full { .. });
             if !self.has_failed {
                 tracing::warn!(%error, "history has a gap");
@@ -102,6 +119,7 @@ impl Keeper {
         }
         self.batch.clear();
         self.entries.clear();
+        self.events = 0;
         self.summary = Summary::default();
     }
 
@@ -137,8 +155,8 @@ impl Keeper {
         let wall = (self.now)().wall;
         let (bytes, age) = (self.settings.segment_bytes(), self.settings.segment_age());
         let is_over = self.shelf.books().writing.as_ref().is_some_and(|writing| {
-            let Summary { bytes: written, walls: (oldest, _), events, .. } = writing.summary;
-            events > 0 && (written >= bytes || oldest.plus(age) <= wall)
+            let Summary { bytes: written, walls: (oldest, _), records, .. } = writing.summary;
+            records > 0 && (written >= bytes || oldest.plus(age) <= wall)
         });
         if is_over {
             self.seal();

@@ -30,7 +30,7 @@ impl Shelf {
             let file = segment::part(&self.disk, number).open(&segment::log_name());
             let file = file.map_err(reading)?;
             for offset in offsets {
-                found.extend(segment::event_at(&*file, offset).map_err(reading)?);
+                found.extend(segment::events_at(&*file, offset).map_err(reading)?);
             }
         }
         Ok(found)
@@ -62,11 +62,11 @@ impl Shelf {
             }
         }
         let offsets = index::find(&*file, &summary, call)?.into_iter();
-        let events = offsets.map(|offset| segment::event_at(&*log, offset));
-        let events: Vec<_> = events.collect::<io::Result<_>>()?;
-        // Another event, or none: something there is broken, and reading it tells what.
-        let is_it = |event: &Option<Event>| event.as_ref().is_some_and(|event| event.call == call);
-        Ok(events.iter().all(is_it).then(|| events.into_iter().flatten().collect()))
+        let records = offsets.map(|offset| segment::events_at(&*log, offset));
+        let records: Vec<_> = records.collect::<io::Result<_>>()?;
+        // Another call, or none: something there is broken, and reading it tells what.
+        let is_it = |events: &Vec<Event>| events.first().is_some_and(|event| event.call == call);
+        Ok(records.iter().all(is_it).then(|| records.into_iter().flatten().collect()))
     }
 
     /// Some of the events that are asked for, newest first: as many as are asked for, or those of as
@@ -87,20 +87,20 @@ impl Shelf {
             read += summary.bytes;
             let room = most - page.events.len();
             let mut last = VecDeque::with_capacity(room.min(1_024));
-            self.scan(number, |offset, event| {
-                let is_older = query.after.is_none_or(|after| cursor(number, offset) < after);
+            self.scan(number, |place, event| {
+                let is_older = query.after.is_none_or(|after| cursor(number, place) < after);
                 if is_older && query.wants(&event) {
                     if last.len() == room {
                         last.pop_front();
                     }
-                    last.push_back((offset, event));
+                    last.push_back((place, event));
                 }
             })?;
-            let oldest = last.front().map(|(offset, _)| *offset);
+            let oldest = last.front().map(|(place, _)| *place);
             let is_full = last.len() == room;
             page.events.extend(last.into_iter().rev().map(|(_, event)| event));
             if is_full {
-                page.next = oldest.map(|offset| cursor(number, offset));
+                page.next = oldest.map(|place| cursor(number, place));
                 return Ok(page);
             }
         }
@@ -144,7 +144,7 @@ impl Books {
         let sealed = self.sealed.iter().rev().map(|(number, sealed)| (*number, sealed.summary));
         let may_have = |(number, summary): &(SegmentNumber, Summary)| {
             let (oldest, newest) = summary.walls;
-            summary.events > 0
+            summary.records > 0
                 && query.from.is_none_or(|from| newest >= from)
                 && query.to.is_none_or(|to| oldest < to)
                 && query.after.is_none_or(|after| cursor(*number, 0) < after)
@@ -154,8 +154,8 @@ impl Books {
 }
 
 /// The place of an event.
-fn cursor(number: SegmentNumber, offset: u32) -> HistoryCursor {
-    HistoryCursor(u64::from(number.as_u32()) << 32 | u64::from(offset))
+fn cursor(number: SegmentNumber, place: u32) -> HistoryCursor {
+    HistoryCursor(u64::from(number.as_u32()) << 32 | u64::from(place))
 }
 
 fn reading(error: io::Error) -> LogError {

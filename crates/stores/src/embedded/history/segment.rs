@@ -25,8 +25,8 @@ pub(super) type Entry = (CallId, u32);
 /// What is known of a segment without reading it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Summary {
-    /// How many events it has.
-    pub(super) events: u32,
+    /// How many records of events it has.
+    pub(super) records: u32,
     /// Where its log ends.
     pub(super) bytes: u64,
     /// The earliest and the latest event, on the wall clock.
@@ -40,7 +40,7 @@ pub(super) struct Summary {
 impl Default for Summary {
     fn default() -> Self {
         Self {
-            events: 0,
+            records: 0,
             bytes: 0,
             walls: (Timestamp::MAX, Timestamp::default()),
             calls: (CallId(u64::MAX), CallId(0)),
@@ -50,16 +50,17 @@ impl Default for Summary {
 }
 
 impl Summary {
+    /// Adds a record, by its first event.
     pub(super) fn add(&mut self, event: &Event) {
         let (wall, call) = (event.at.wall, event.call);
-        self.events += 1;
+        self.records += 1;
         self.walls = (self.walls.0.min(wall), self.walls.1.max(wall));
         self.calls = (self.calls.0.min(call), self.calls.1.max(call));
     }
 
     /// Adds what is known of what follows.
     pub(super) fn join(&mut self, other: &Self) {
-        self.events += other.events;
+        self.records += other.records;
         self.bytes = self.bytes.max(other.bytes);
         self.walls = (self.walls.0.min(other.walls.0), self.walls.1.max(other.walls.1));
         self.calls = (self.calls.0.min(other.calls.0), self.calls.1.max(other.calls.1));
@@ -114,8 +115,9 @@ pub(super) fn encode_until(until: Position, buffer: &mut Vec<u8>) {
     buffer.extend(until.to_bits().to_le_bytes());
 }
 
-/// Gives `each` every event of a segment with its offset, in order, and says what is known of it. A
-/// tail that a crash left is passed over.
+/// Gives `each` every event of a segment with its place, in order, and says what is known of it: the
+/// offset of its record, or one more for an end that came with an attempt. A tail that a crash left is
+/// passed over.
 pub(super) fn read(
     disk: &Arc<dyn Disk>,
     number: SegmentNumber,
@@ -128,24 +130,28 @@ pub(super) fn read(
             summary.until = Position::from_bits(until.unwrap_or_default());
             return Ok(());
         }
-        let event = codec::decode_event(record)
+        let (event, ended) = codec::decode_events(record)
             .map_err(|error| LogError::corrupt(log_name(), position.offset().into(), error))?;
         summary.add(&event);
         each(position.offset(), event);
+        if let Some(ended) = ended {
+            each(position.offset() + 1, ended);
+        }
         Ok(())
     });
     let Report { bytes, .. } = read.map_err(|error| of_segment(number, error))?;
     Ok(Summary { bytes, ..summary })
 }
 
-/// The event at an offset of a segment's log, if there is one.
-pub(super) fn event_at(file: &dyn DiskFile, offset: u32) -> io::Result<Option<Event>> {
+/// The event at an offset of a segment's log, with the end that came with it; nothing if there is none.
+pub(super) fn events_at(file: &dyn DiskFile, offset: u32) -> io::Result<Vec<Event>> {
     let offset = u64::from(offset);
     let rest = file.length()?.saturating_sub(offset);
     let bytes = usize::try_from(rest).unwrap_or(usize::MAX).min(EVENT_BYTES_MAX);
     let mut record = vec![0; bytes];
     file.read(offset, &mut record)?;
-    Ok(codec::decode_event(&record).ok())
+    let events = codec::decode_events(&record);
+    Ok(events.map_or(vec![], |(event, ended)| [event].into_iter().chain(ended).collect()))
 }
 
 /// The same error with the name that its file has in the folder.

@@ -87,8 +87,11 @@ impl Shelf {
             return Ok(());
         }
         let mut entries = Vec::new();
-        let read = segment::read(&self.disk, number, |offset, event| {
-            entries.push((event.call, offset));
+        let read = segment::read(&self.disk, number, |place, event| {
+            // An end that came with an attempt is found with it.
+            if entries.last().is_none_or(|(_, last)| last + 1 != place) {
+                entries.push((event.call, place));
+            }
         });
         match read {
             Ok(summary) => {

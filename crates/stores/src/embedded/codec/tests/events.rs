@@ -3,7 +3,7 @@
 use super::generated::fields::{end, instant, lane_name, limit_name, list, number, queue_name};
 use super::generated::fields::{now, small, span};
 use super::golden::bytes;
-use crate::embedded::codec::{decode_event, encode_event};
+use crate::embedded::codec::{decode_events, encode_events};
 use proptest::prelude::*;
 use tollgate_core::lanes::{CallId, End, Event, Outcome, Waits, What};
 use tollgate_core::{LaneName, LimitName, Now, QueueName, Span, Timestamp};
@@ -54,7 +54,7 @@ fn outcome() -> impl Strategy<Value = Outcome> {
 
 fn written(event: &Event) -> Vec<u8> {
     let mut record = Vec::new();
-    encode_event(event, &mut record);
+    assert_eq!(encode_events(std::slice::from_ref(event), &mut record), 1);
     record
 }
 
@@ -64,13 +64,29 @@ proptest! {
     #[test]
     fn every_event_comes_back(event in event(), more in any::<Vec<u8>>()) {
         let record = written(&event);
-        prop_assert_eq!(decode_event(&record), Ok(event.clone()));
-        prop_assert_eq!(decode_event(&[record, more].concat()), Ok(event), "whatever follows");
+        prop_assert_eq!(decode_events(&record), Ok((event.clone(), None)));
+        let more = [record, more].concat();
+        prop_assert_eq!(decode_events(&more), Ok((event, None)), "whatever follows");
+    }
+
+    #[test]
+    fn an_end_that_comes_with_an_attempt_comes_back(settled in event(), end in end()) {
+        let What::Settled { attempt: attempts, .. } = settled.what else { return Ok(()) };
+        let ended = Event { what: What::Ended { end, attempts }, ..settled.clone() };
+        let mut record = Vec::new();
+        prop_assert_eq!(encode_events(&[settled.clone(), ended.clone()], &mut record), 2);
+        prop_assert_eq!(decode_events(&record), Ok((settled, Some(ended))));
+    }
+
+    #[test]
+    fn an_end_of_another_call_or_time_is_apart(one in event(), other in event()) {
+        let is_with = one.call == other.call && one.at == other.at;
+        prop_assert!(is_with || encode_events(&[one, other], &mut Vec::new()) == 1);
     }
 
     #[test]
     fn any_bytes_are_an_event_or_refused(tag in 0..8_u8, rest in any::<Vec<u8>>()) {
-        let _ = decode_event(&[&[tag], &rest[..]].concat());
+        let _ = decode_events(&[&[tag], &rest[..]].concat());
     }
 }
 
@@ -111,6 +127,11 @@ fn events_are_written_as_they_always_were() {
     ];
     for (hex, event) in golden {
         assert_eq!(written(&event), bytes(hex), "{event:?}");
-        assert_eq!(decode_event(&bytes(hex)), Ok(event));
+        assert_eq!(decode_events(&bytes(hex)), Ok((event, None)));
     }
+    let ended = of(What::Ended { end: End::Done, attempts: 2 });
+    let mut record = Vec::new();
+    encode_events(&[settled(Outcome::Done), ended], &mut record);
+    let both = "05 ac02 8580c8a19b92f5d91805 046d61696c 02c3bc 07 02 01 00 00 00 00";
+    assert_eq!(record, bytes(both));
 }

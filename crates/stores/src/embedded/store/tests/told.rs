@@ -6,7 +6,7 @@ use std::task::{Context, Waker};
 use tollgate_core::Span;
 use tollgate_core::contract::Lanes;
 use tollgate_core::contract::conformance::Stage;
-use tollgate_core::lanes::{CallId, End, What};
+use tollgate_core::lanes::{Act, CallId, End, What};
 
 impl Machine {
     /// A machine that makes no checkpoint.
@@ -44,6 +44,23 @@ fn what_a_crash_kept_from_history_is_told_again_and_once() {
     for id in 0..20 {
         assert_eq!(machine.kept(id), (1, 1), "call {id}");
     }
+}
+
+#[test]
+fn what_is_told_again_has_its_time() {
+    let mut machine = Machine::without_checkpoints();
+    let now = *machine.clock.lock().unwrap();
+    for id in [0, 1].map(CallId) {
+        wait(machine.store().act(vec![enqueue(1)])).unwrap()[0].as_ref().unwrap();
+        let act = Act { cancel: vec![id], ..Act::default() };
+        wait(machine.store().act(vec![act])).unwrap()[0].as_ref().unwrap();
+        // History reaches to here, with nothing left to be told again.
+        assert!(id == CallId(1) || machine.kept(0) == (0, 1));
+    }
+    machine.crash();
+    machine.start();
+    let events = wait(machine.store().history_of(CallId(1))).unwrap();
+    assert_eq!(events.iter().map(|event| event.at).collect::<Vec<_>>(), [now]);
 }
 
 #[test]
