@@ -10,6 +10,7 @@ mod claims;
 mod consume;
 mod dead;
 mod driver;
+mod events;
 mod holds;
 mod limits;
 mod operate;
@@ -19,6 +20,7 @@ mod schedules;
 mod worker;
 
 pub use call::Call;
+pub use events::{Events, Told};
 pub use outcome::Outcome;
 pub use schedules::{Schedule, When};
 pub use worker::{Job, Worked, Worker};

@@ -2,14 +2,17 @@
 
 mod calls;
 mod consume;
+mod events;
 mod limits;
 mod meters;
 
 pub use calls::Worker;
+pub use events::Events;
 
-use crate::embedded::{Embedded, OpenError};
+use crate::embedded::{Embedded, HistorySettings, OpenError, RealDisk, StoreSettings};
 use std::path::Path;
 use std::sync::Arc;
+use tollgate_core::Span;
 use tollgate_core::contract::StoreError as KeptError;
 use tollgate_engine::{Ahead, Clock, Engine, Error, Limiter, Settings, StoreError};
 
@@ -33,6 +36,7 @@ enum Backend {
 #[must_use]
 pub struct Builder {
     settings: Settings,
+    history: HistorySettings,
 }
 
 impl Builder {
@@ -54,6 +58,13 @@ impl Builder {
         self
     }
 
+    /// How much history is kept in a folder: what is older goes, and the oldest when there is more than
+    /// so many bytes. A week and 1 GiB by default; with 0 bytes there is none.
+    pub fn history(mut self, age: impl Into<Span>, bytes: u64) -> Self {
+        self.history = HistorySettings { age: age.into(), bytes };
+        self
+    }
+
     /// A gate in memory.
     pub fn memory(self) -> Tollgate {
         Tollgate { backend: Backend::Memory(Limiter::new(self.settings)) }
@@ -64,8 +75,12 @@ impl Builder {
         let clock = self.settings.clock;
         let source = clock.clone();
         let folder = folder.as_ref().to_owned();
+        let settings = StoreSettings { history: self.history, ..StoreSettings::default() };
         // Reading it may take seconds: not on a thread that others need.
-        let open = move || Embedded::open(&folder, Arc::new(move || source.both()));
+        let open = move || -> Result<_, OpenError> {
+            let disk = RealDisk::open(&folder)?;
+            Embedded::on(Arc::new(disk), settings, Arc::new(move || source.both()))
+        };
         let opened = on_a_thread(open).await.map_err(StoreError::from)??;
         if let Some(torn) = &opened.report.torn {
             tracing::info!(?torn, "a commit that a crash interrupted was cut off");

@@ -25,7 +25,7 @@ pub mod embedded;
 mod gate;
 pub mod lanes;
 
-pub use gate::{Builder, GateError, Tollgate, Worker};
+pub use gate::{Builder, Events, GateError, Tollgate, Worker};
 pub use tollgate_core::rule::UNITS_MAX;
 pub use tollgate_core::rule::slots::HoldId;
 pub use tollgate_core::{
@@ -37,8 +37,8 @@ pub use tollgate_engine::tower;
 pub use tollgate_engine::{
     Acquire, Acquiring, Ask, AskError, Asking, Bell, Call, Change, Clock, CoarseClock, Error, Job,
     LimitRef, LimitState, Limiter, ManualClock, MeterState, Named, Outcome, PartitionPage, Pass,
-    Receipt, ReceiptLine, Refusal, Schedule, Settings, StoreError, SystemClock, TOLLS_MAX, Toll,
-    TryError, When, Worked, global, toll,
+    Receipt, ReceiptLine, Refusal, Schedule, Settings, StoreError, SystemClock, TOLLS_MAX, Told,
+    Toll, TryError, When, Worked, global, toll,
 };
 
 #[cfg(doctest)]

@@ -11,7 +11,7 @@ use tollgate_core::{LaneName, LimitName, QueueName, Span};
 use tollgate_engine::{Call, Engine, Error, Job, Outcome, Schedule, StoreError, When, Worked};
 
 impl Tollgate {
-    fn engine(&self) -> Result<&Engine<Embedded>, Error> {
+    pub(super) fn engine(&self) -> Result<&Engine<Embedded>, Error> {
         match &self.backend {
             Backend::Memory(_) => Err(StoreError::LimitsOnly.into()),
             Backend::Embedded(engine) => Ok(engine),
