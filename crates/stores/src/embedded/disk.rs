@@ -10,6 +10,7 @@ pub(in crate::embedded) mod part;
 mod real;
 #[cfg(any(test, feature = "simulation"))]
 pub mod simulated;
+pub(in crate::embedded) mod telling;
 
 pub use real::RealDisk;
 

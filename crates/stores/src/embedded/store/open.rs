@@ -2,14 +2,15 @@
 
 use super::checkpoint;
 use super::events::{Listeners, Stream};
-use super::inbox::Inbox;
+use super::inbox::{Inbox, News};
 use super::replay::{Replay, Retold};
 use super::segments::Segments;
-use super::upkeep::Upkeep;
+use super::upkeep::{Upkeep, UpkeepNews};
 use super::writer::{State, Writer};
 use super::{COMMANDS_MAX, Embedded, Shared, TimeSource};
 use crate::embedded::codec::CodecError;
 use crate::embedded::committer::Committer;
+use crate::embedded::disk::telling::Telling;
 use crate::embedded::disk::{Disk, FolderError, RealDisk};
 use crate::embedded::history::{History, HistorySettings, Shelf};
 use crate::embedded::log::{Log, LogError, Position, Report, SegmentNumber, Settings};
@@ -96,7 +97,8 @@ impl Embedded {
     ) -> Result<Opened, OpenError> {
         let failed = |error| LogError::failed("looking for checkpoints", error);
         let checkpoint = checkpoint::newest(&*disk).map_err(failed)?;
-        let shelf = shelf(&disk, settings.history);
+        let inbox = Arc::<Inbox>::default();
+        let shelf = shelf(telling(disk.clone(), inbox.clone()), settings.history);
         let mut replay = Replay::default();
         if let Some(checkpoint) = checkpoint {
             checkpoint::read(&disk, checkpoint, &mut replay)?;
@@ -115,7 +117,7 @@ impl Embedded {
         let ahead = scheduler.latest().since(now().at);
         let now = going_on(now, ahead);
         let committer = Committer::start(log)?;
-        let (reader, inbox) = (committer.reader(), Arc::<Inbox>::default());
+        let reader = committer.reader();
         let history = shelf.and_then(|shelf| start_history(shelf, settings.history, &now));
         let listeners = Listeners {
             woken: Arc::default(),
@@ -151,9 +153,20 @@ impl Embedded {
     }
 }
 
+/// The disk as history has it. A sync that fails there ends the store as any other does: of the folder,
+/// nobody else would be told.
+fn telling(disk: Arc<dyn Disk>, inbox: Arc<Inbox>) -> Arc<dyn Disk> {
+    let tell = move |file: Option<&str>, error: &io::Error| {
+        let source = io::Error::new(error.kind(), error.to_string());
+        let lost = LogError::unsynced(file.unwrap_or("its folder"), source);
+        inbox.news(News::Upkeep(UpkeepNews::Lost(lost)));
+    };
+    Arc::new(Telling::new(disk, Arc::new(tell)))
+}
+
 /// The history on a disk, if there is to be one. Whatever is wrong with it, the store opens.
-fn shelf(disk: &Arc<dyn Disk>, settings: HistorySettings) -> Option<Shelf> {
-    let shelf = Shelf::open(disk.clone()).and_then(|shelf| {
+fn shelf(disk: Arc<dyn Disk>, settings: HistorySettings) -> Option<Shelf> {
+    let shelf = Shelf::open(disk).and_then(|shelf| {
         if settings.bytes > 0 {
             return Ok(Some(shelf));
         }

@@ -5,6 +5,7 @@ use super::{Machine, enqueue, wait};
 use crate::embedded::disk::simulated::Fault;
 use tollgate_core::contract::conformance::Stage;
 use tollgate_core::contract::{Lanes, StoreError};
+use tollgate_core::lanes::Act;
 
 /// More calls than are made before the second checkpoint.
 const ROUNDS: usize = 2_000;
@@ -12,6 +13,14 @@ const ROUNDS: usize = 2_000;
 impl Machine {
     fn has_checkpoint(&self) -> bool {
         self.host.files().into_keys().any(|name| name.ends_with(".whole"))
+    }
+
+    /// Enqueues a call, takes it back, and looks into history, which is synced for that.
+    fn try_to_live(&self) -> Result<(), StoreError> {
+        let acted = wait(self.store().act(vec![enqueue(5)]))?.remove(0).unwrap();
+        let cancel = Act { cancel: acted.enqueued.clone(), ..Act::default() };
+        let _ = wait(self.store().act(vec![cancel]))?;
+        wait(self.store().history_of(acted.enqueued[0])).map(drop)
     }
 }
 
@@ -23,6 +32,22 @@ fn a_sync_that_fails_ends_the_store_wherever_it_is() {
         machine.define();
         machine.host.plan(Fault::SyncFails(operation));
         let failed = (0..ROUNDS).find_map(|_| wait(machine.store().act(vec![enqueue(500)])).err());
+        assert!(matches!(failed, Some(StoreError::Failed { .. })), "sync {operation}: {failed:?}");
+    }
+}
+
+#[test]
+fn a_sync_of_history_that_fails_ends_the_store() {
+    // The journal's syncs, and those of segments of history that are begun, written, sealed, indexed
+    // and dropped.
+    for operation in 0..60 {
+        let mut machine = Machine::new(operation);
+        machine.store = None;
+        (machine.settings.checkpoint_bytes, machine.settings.history.bytes) = (1 << 30, 8 << 10);
+        machine.start();
+        machine.define();
+        machine.host.plan(Fault::SyncFails(operation));
+        let failed = (0..ROUNDS).find_map(|_| machine.try_to_live().err());
         assert!(matches!(failed, Some(StoreError::Failed { .. })), "sync {operation}: {failed:?}");
     }
 }
