@@ -15,6 +15,7 @@
 //! that second; and what comes faster than the disk takes it, which is counted.
 
 mod check;
+mod held;
 mod index;
 mod intake;
 mod keeper;
@@ -26,6 +27,7 @@ mod tests;
 
 pub(super) use check::check;
 pub use check::{CheckedHistory, DamagedHistory};
+pub(super) use held::HeldHistory;
 pub(super) use shelf::Shelf;
 
 pub(super) use intake::Intake;

@@ -88,7 +88,12 @@ pub(super) fn log_name() -> String {
 
 /// The name of a segment's log in the folder.
 pub(super) fn file_name(number: SegmentNumber) -> String {
-    format!("{}{}", prefix(number), log_name())
+    name_of(number, &log_name())
+}
+
+/// The name in the folder of what has this name within a segment's part.
+pub(super) fn name_of(number: SegmentNumber, name: &str) -> String {
+    format!("{}{name}", prefix(number))
 }
 
 /// The numbers of all segments of which there is a file, and of those whose log is there and not set
@@ -96,8 +101,13 @@ pub(super) fn file_name(number: SegmentNumber) -> String {
 pub(super) fn numbers(
     disk: &dyn Disk,
 ) -> io::Result<(BTreeSet<SegmentNumber>, BTreeSet<SegmentNumber>)> {
+    Ok(numbers_of(&disk.names()?))
+}
+
+/// As [`numbers`], of files that are called so.
+pub(super) fn numbers_of(names: &[String]) -> (BTreeSet<SegmentNumber>, BTreeSet<SegmentNumber>) {
     let (mut all, mut whole) = (BTreeSet::new(), BTreeSet::new());
-    for name in disk.names()? {
+    for name in names {
         let rest = name.strip_prefix(PREFIX).and_then(|rest| rest.split_once('-'));
         let Some((number, rest)) = rest else { continue };
         let Ok(number) = number.parse().map(SegmentNumber::new) else { continue };
@@ -106,7 +116,7 @@ pub(super) fn numbers(
             whole.insert(number);
         }
     }
-    Ok((all, whole))
+    (all, whole)
 }
 
 /// Appends a record that says up to where in the journal a segment reaches.

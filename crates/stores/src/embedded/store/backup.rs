@@ -15,6 +15,8 @@
 //!   in a segment that is on it, and is read.
 //! - What was answered before it all began was synced to segments that the second list has, or is in
 //!   the checkpoint.
+//! - History is looked at before all of it, see [`HeldHistory`]: it knows of nothing that the journal's
+//!   copy does not.
 //!
 //! Whatever is missing in between begins it anew: the lists again, which takes an instant, and not the
 //! reading.
@@ -24,6 +26,7 @@ use super::checkpoint;
 use crate::embedded::disk::fresh::Fresh;
 use crate::embedded::disk::onlooker::Onlooker;
 use crate::embedded::disk::{Disk, DiskFile, FolderError};
+use crate::embedded::history::HeldHistory;
 use crate::embedded::log::SegmentNumber;
 use std::io;
 use std::path::Path;
@@ -97,11 +100,18 @@ pub fn restore(backup: &Path, folder: &Path) -> Result<Copied, CopyError> {
 
 /// Copies what a store needs from one disk to an empty one, to last; says how many files and bytes.
 pub(super) fn copy(from: &dyn Disk, to: &dyn Disk) -> Result<(u64, u64), CopyError> {
+    let opening = |error| CopyError::failed("opening", "history", error);
+    let history = HeldHistory::of(from).map_err(opening)?;
     let held = (0..TRIES_MAX).find_map(|_| hold(from).transpose());
     let Held { files, whole } = held.ok_or(CopyError::Restless)??;
     let (mut count, mut bytes) = (0, 0);
     for (name, file) in files {
-        bytes += copy_file(&name, &*file, to)?;
+        bytes += copy_file(&name, &*file, None, to)?;
+        count += 1;
+    }
+    for file in history.files(from) {
+        let (name, file, most) = file.map_err(opening)?;
+        bytes += copy_file(&name, &*file, most, to)?;
         count += 1;
     }
     if let Some(whole) = whole {
@@ -165,12 +175,18 @@ fn open(disk: &dyn Disk, name: &str) -> Result<Option<Arc<dyn DiskFile>>, CopyEr
     }
 }
 
-/// Copies what a file has when this begins, to last; says how many bytes.
-fn copy_file(name: &str, file: &dyn DiskFile, to: &dyn Disk) -> Result<u64, CopyError> {
+/// Copies what a file has when this begins, or so many bytes of it, to last; says how many.
+fn copy_file(
+    name: &str,
+    file: &dyn DiskFile,
+    most: Option<u64>,
+    to: &dyn Disk,
+) -> Result<u64, CopyError> {
     let reading = |error| CopyError::failed("reading", name, error);
     let writing = |error| CopyError::failed("writing", name, error);
     let copy = to.create(name).map_err(writing)?;
-    let (mut length, mut copied) = (file.length().map_err(reading)?, 0);
+    let (length, mut copied) = (file.length().map_err(reading)?, 0);
+    let mut length = most.map_or(length, |most| most.min(length));
     while copied < length {
         let bytes = PIECE_BYTES.min(length - copied);
         let mut piece = vec![0; usize::try_from(bytes).unwrap_or(usize::MAX)];

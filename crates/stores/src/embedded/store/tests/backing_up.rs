@@ -4,14 +4,14 @@ use super::{Machine, enqueue, wait};
 use crate::embedded::disk::simulated::Host;
 use crate::embedded::disk::{Disk, DiskFile};
 use crate::embedded::store::backup::copy;
-use crate::embedded::{Checked, contents};
+use crate::embedded::{Checked, check, contents};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::io;
 use std::sync::{Arc, Mutex};
-use tollgate_core::contract::Lanes;
 use tollgate_core::contract::conformance::Stage;
+use tollgate_core::contract::{HistoryQuery, Lanes};
 use tollgate_core::lanes::{CallId, Effect, Kept, Lease, Settle, Settlement};
 
 /// A store at work: what it has answered by now, and what it does next.
@@ -20,6 +20,8 @@ struct Work {
     /// What was enqueued and has not ended, with the lengths of its bodies.
     live: BTreeMap<CallId, usize>,
     leases: Vec<Lease>,
+    /// What was done, oldest first.
+    done: Vec<CallId>,
     /// Chooses what is done.
     chance: u64,
 }
@@ -28,7 +30,8 @@ impl Work {
     fn new(seed: u64) -> Self {
         let machine = Machine::new(seed);
         machine.define();
-        Self { machine, live: BTreeMap::new(), leases: Vec::new(), chance: seed | 1 }
+        let (live, leases, done) = (BTreeMap::new(), Vec::new(), Vec::new());
+        Self { machine, live, leases, done, chance: seed | 1 }
     }
 
     fn below(&mut self, bound: usize) -> usize {
@@ -39,6 +42,10 @@ impl Work {
 
     /// Enqueues a call, or claims and ends one: mostly an old one, so that segments go.
     fn go_on(&mut self) {
+        if self.below(10) == 0 {
+            // History is synced for whoever looks at it, and grows.
+            let _ = self.machine.kept(0);
+        }
         if self.live.len() < 8 || self.below(2) == 0 {
             let bytes = self.below(900);
             let acted = wait(self.machine.store().act(vec![enqueue(bytes)])).unwrap().remove(0);
@@ -53,6 +60,7 @@ impl Work {
         let lease = self.leases.remove(oldest);
         self.machine.settle(vec![Settle { lease, settlement: Settlement::Done, actual: vec![] }]);
         self.live.remove(&lease.call);
+        self.done.push(lease.call);
     }
 }
 
@@ -171,6 +179,41 @@ proptest! {
         }
         for id in found.keys().filter(|id| id.0 < ids) {
             prop_assert!(answered.contains_key(id), "call {:?} had ended", id);
+        }
+    }
+
+    #[test]
+    fn a_backup_has_the_history_of_what_it_has_and_of_nothing_else(
+        seed in any::<u64>(),
+        before in 0..150_usize,
+        steps in (0..2_usize, 0..40_usize),
+    ) {
+        let work = Arc::new(Mutex::new(Work::new(seed)));
+        (0..before).for_each(|_| work.lock().unwrap().go_on());
+        // What it looks at is synced, and so is in files.
+        let _ = work.lock().unwrap().machine.kept(0);
+        let done = work.lock().unwrap().done.clone();
+        let inner = work.lock().unwrap().machine.host.look();
+        let host = Host::new(seed);
+        copy(&Restless { work: work.clone(), steps, inner }, &*host.open().unwrap()).unwrap();
+        host.crash();
+        prop_assert_eq!(check(&host.open().unwrap()).unwrap().history.damaged, []);
+        let (clock, settings) = {
+            let Work { machine, .. } = &*work.lock().unwrap();
+            (machine.clock.clone(), machine.settings)
+        };
+        let mut restored = Machine { host, store: None, clock, settings };
+        restored.start();
+        for CallId(id) in done {
+            prop_assert_eq!(restored.kept(id), (1, 1), "call {}", id);
+        }
+        let query = HistoryQuery { most: 10_000, ..HistoryQuery::default() };
+        let known = wait(restored.store().history(query)).unwrap().events;
+        let ended = known.iter().filter(|event| event.end().is_some()).map(|event| event.call);
+        let ended: Vec<_> = ended.collect();
+        let there = wait(restored.store().look(ended.clone())).unwrap();
+        for (id, view) in ended.into_iter().zip(there) {
+            prop_assert_eq!(view, None, "call {:?} has not ended here", id);
         }
     }
 }

@@ -20,7 +20,7 @@ impl Machine {
     }
 
     /// What history has of a call: attempts, and ends.
-    fn kept(&self, id: u64) -> (usize, usize) {
+    pub(super) fn kept(&self, id: u64) -> (usize, usize) {
         let events = wait(self.store().history_of(CallId(id))).unwrap();
         let ends = events.iter().filter(|event| event.end().is_some()).count();
         let is_attempt = |what: &What| matches!(what, What::Settled { .. });
