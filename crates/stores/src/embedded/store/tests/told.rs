@@ -6,7 +6,7 @@ use std::task::{Context, Waker};
 use tollgate_core::Span;
 use tollgate_core::contract::Lanes;
 use tollgate_core::contract::conformance::Stage;
-use tollgate_core::lanes::{Act, CallId, End, What};
+use tollgate_core::lanes::{Act, CallId, End, Revive, Settle, Settlement, What};
 
 impl Machine {
     /// A machine that makes no checkpoint.
@@ -17,6 +17,12 @@ impl Machine {
         machine.start();
         machine.define();
         machine
+    }
+
+    /// Starts and settles the one call that waits.
+    fn end_one(&self, settlement: Settlement) {
+        let lease = self.claim(1).remove(0).started.lease;
+        self.settle(vec![Settle { lease, settlement, actual: vec![] }]);
     }
 
     /// What history has of a call: attempts, and ends.
@@ -84,6 +90,28 @@ fn an_end_is_found_in_history_when_memory_has_forgotten_it() {
     let calls = [0, 1, 2].map(CallId).to_vec();
     let ends = wait(machine.store().ends(calls)).unwrap();
     assert_eq!(ends, [Some(End::Done), None, None], "done, waiting, and never there");
+}
+
+#[test]
+fn the_last_end_of_a_call_that_was_dead_is_found_in_history() {
+    let mut machine = Machine::without_checkpoints();
+    let [cancelled, revived] = [0, 1].map(CallId);
+    for _ in 0..2 {
+        wait(machine.store().act(vec![enqueue(1)])).unwrap()[0].as_ref().unwrap();
+        machine.end_one(Settlement::Dead);
+    }
+    let revive = vec![Revive { call: revived, not_before: None }];
+    let act = Act { cancel: vec![cancelled], revive, ..Act::default() };
+    wait(machine.store().act(vec![act])).unwrap()[0].as_ref().unwrap();
+    machine.crash();
+    machine.start();
+    let ends = |machine: &Machine| wait(machine.store().ends(vec![cancelled, revived])).unwrap();
+    assert_eq!(ends(&machine), [Some(End::Cancelled), None]);
+    machine.end_one(Settlement::Done);
+    machine.crash();
+    machine.start();
+    assert_eq!(ends(&machine), [Some(End::Cancelled), Some(End::Done)]);
+    assert_eq!([0, 1].map(|id| machine.kept(id)), [(1, 2), (2, 2)]);
 }
 
 #[test]
