@@ -249,3 +249,12 @@ async fn a_claim_of_nothing_is_answered_at_once() {
     let nothing = patiently(opened.gate().claim("q", 0, Span::from_hours(1))).await.unwrap();
     assert!(nothing.is_empty());
 }
+
+#[tokio::test]
+async fn a_worker_that_drains_ends_with_the_last_call() {
+    let opened = Opened::with(Limit::per_second(10)).await;
+    opened.gate().enqueue_all("q", ["x", "y"].map(|body| call("a", body))).await.unwrap();
+    let worker = opened.gate().worker("q").concurrency(2).until_drained();
+    let worked = patiently(worker.run(async |_: Job| ())).await.unwrap();
+    assert_eq!(worked.started, 2);
+}

@@ -156,6 +156,7 @@ impl<S: Lanes + 'static> Worker<S> {
             lease,
             start_by,
             is_draining,
+            has_settled: false,
             failed: None,
         };
         hands.work(stop).await
@@ -176,6 +177,8 @@ struct Hands<S, H> {
     leases: HashMap<Id, Lease>,
     settling: Settling<S>,
     worked: Worked,
+    /// Something was settled since the queue was looked at.
+    has_settled: bool,
     /// The store failed: no more is claimed, and handlers that run may end.
     failed: Option<Error>,
 }
@@ -195,7 +198,9 @@ where
         let mut beat = Box::pin(self.heartbeat());
         loop {
             let is_idle = self.running.is_empty() && self.settling.is_done();
-            if is_idle && self.is_draining && claiming.is_none() {
+            if is_idle && self.is_draining && (claiming.is_none() || self.has_settled) {
+                // The claim that waits would wait for nothing if that was the last call.
+                (self.has_settled, claiming) = (false, None);
                 match is_drained(&self.engine, &self.queue).await {
                     Ok(is_drained) => is_stopping |= is_drained,
                     Err(error) if error.may_pass() => {}
@@ -223,7 +228,10 @@ where
                 }
                 Some(ended) = self.running.join_next_with_id() => self.finish(ended),
                 settled = self.settling.next() => match settled {
-                    Ok(lost) => self.worked.lost += lost,
+                    Ok(lost) => {
+                        self.worked.lost += lost;
+                        self.has_settled = true;
+                    }
                     Err(error) => self.failed = Some(error),
                 },
                 () = &mut beat => {
