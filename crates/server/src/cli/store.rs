@@ -52,7 +52,7 @@ pub(super) fn described(folder: &Path, checked: &Checked) -> Vec<String> {
         ));
     }
     lines.push(format!("calls: {waiting} waiting, {in_flight} in flight, {dead} dead"));
-    lines.push(format!("{queues} queues, {limits} limits, {records} records of callers"));
+    lines.push(format!("{queues} queues, {limits} limits, {records} records"));
     lines.push(format!("history: {segments} segments, {events} events, {bytes} bytes"));
     for DamagedHistory { file, found } in damaged {
         lines.push(format!("history, on which no call hangs: {file}: {found}"));
