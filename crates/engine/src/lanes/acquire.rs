@@ -174,6 +174,7 @@ impl<S: Lanes + 'static> Parts<S> {
     /// Calls whoever's turn has come, for as long as the engine runs.
     async fn call_all(&self) {
         let Ok(queue) = QueueName::new(QUEUE) else { return };
+        let mut looked = self.pulse.clock.now();
         loop {
             let claimed = match self.claim(&queue, MOST, WAIT, Some(HOLD)).await {
                 Ok(claimed) => claimed,
@@ -183,7 +184,11 @@ impl<S: Lanes + 'static> Parts<S> {
                     continue;
                 }
                 // Who waits finds out why when it asks again.
-                Err(_) => return self.waiting.book.lock().waiting.clear(),
+                Err(_) => {
+                    let mut book = self.waiting.book.lock();
+                    book.is_claiming = false;
+                    return book.waiting.clear();
+                }
             };
             for claimed in claimed {
                 let waiting = self.waiting.book.lock().waiting.remove(&claimed.started.lane);
@@ -194,7 +199,11 @@ impl<S: Lanes + 'static> Parts<S> {
                     self.give_up(lease).await;
                 }
             }
-            self.let_go_who_was_cancelled().await;
+            let now = self.pulse.clock.now();
+            if now.since(looked) >= WAIT {
+                looked = now;
+                self.let_go_who_was_cancelled().await;
+            }
         }
     }
 
@@ -270,16 +279,14 @@ struct Place<S: Lanes + 'static> {
 impl<S: Lanes + 'static> Place<S> {
     /// Waits to be called, until then at the latest.
     async fn called(mut self, until: Option<Timestamp>) -> Option<Started> {
-        let pulse = self.parts.pulse.clone();
-        let mut late = until.map(|until| Box::pin(pulse.sleep_until(until)));
+        // Also ready when nobody would call any more.
+        let late = self.parts.pulse.sleep_until(until.unwrap_or(Timestamp::MAX));
+        let mut late = pin!(late);
         let started = poll_fn(|context| {
             if let Poll::Ready(started) = pin!(&mut self.called).poll(context) {
                 return Poll::Ready(started.ok());
             }
-            match &mut late {
-                Some(late) => late.as_mut().poll(context).map(|()| None),
-                None => Poll::Pending,
-            }
+            late.as_mut().poll(context).map(|()| None)
         })
         .await;
         if started.is_some() {

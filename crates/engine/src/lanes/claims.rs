@@ -47,18 +47,16 @@ impl Claims {
         self.queues.lock().values().for_each(|queue| queue.line.notify_waiters());
     }
 
-    /// The queues that someone stopped asking for, and until when others still do.
-    pub(super) fn take_left(&self) -> Vec<(QueueName, Timestamp)> {
+    /// Tells of the queues that someone stopped asking for, and until when others still do. Whoever
+    /// comes meanwhile waits: its claim goes out after what is told here.
+    pub(super) fn tell_left(&self, mut tell: impl FnMut(QueueName, Timestamp)) {
         let left = std::mem::take(&mut *self.left.lock());
         let queues = self.queues.lock();
-        let until = |queue: &QueueName| {
-            let last = queues.get(queue).and_then(|queue| queue.until.last_key_value());
-            last.map(|(until, _)| *until).unwrap_or_default()
-        };
-        left.into_iter()
-            .map(|queue| (until(&queue), queue))
-            .map(|(at, queue)| (queue, at))
-            .collect()
+        for queue in left {
+            let last = queues.get(&queue).and_then(|queue| queue.until.last_key_value());
+            let until = last.map(|(until, _)| *until).unwrap_or_default();
+            tell(queue, until);
+        }
     }
 
     /// The store could not be told.

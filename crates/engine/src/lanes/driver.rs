@@ -110,10 +110,16 @@ impl<S: Lanes> Run<S> {
                 look_again = now.plus(LOOK_AGAIN);
                 told.push((Telling::Advance, Box::pin(self.store.advance())));
             }
-            for (queue, until) in self.claims.take_left() {
+            self.claims.tell_left(|queue, until| {
                 let telling = Telling::Ask(queue.clone());
-                told.push((telling, Box::pin(self.store.ask(queue, until))));
-            }
+                let mut ask: Pin<Box<dyn Future<Output = _> + Send>> =
+                    Box::pin(self.store.ask(queue.clone(), until));
+                match ask.as_mut().poll(&mut context) {
+                    Poll::Pending => told.push((telling, ask)),
+                    Poll::Ready(Ok(())) => {}
+                    Poll::Ready(Err(_)) => self.claims.tell_again(queue),
+                }
+            });
             chores.extend(self.pulse.take_chores());
             // What is polled once is on its way to the store.
             told.retain_mut(|(what, telling)| match telling.as_mut().poll(&mut context) {

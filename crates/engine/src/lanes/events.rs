@@ -1,5 +1,6 @@
 //! Events of a store: told one by one as they happen, and found in history.
 
+use super::pulse::ended;
 use super::{Engine, Parts};
 use crate::error::Error;
 use std::collections::VecDeque;
@@ -72,7 +73,10 @@ impl<S: Lanes> Events<S> {
                 self.after = Some(behind);
                 return Ok(Told::Event(behind, event));
             }
-            let page = self.parts.store.events(Some(after), PAGE).await?;
+            let page = tokio::select! {
+                page = self.parts.store.events(Some(after), PAGE) => page?,
+                () = self.parts.pulse.until_ended() => return Err(ended().into()),
+            };
             // What was fetched is told before the place moves on; without any, there is nothing behind.
             if page.events.is_empty() {
                 self.after = Some(page.next);

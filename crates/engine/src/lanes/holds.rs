@@ -1,5 +1,6 @@
 //! What passes hold in a store: renewed while the pass lives, settled when it goes.
 
+use super::pulse::ended;
 use super::{Engine, Parts};
 use crate::error::{AskError, Error};
 use crate::pass::Receipt;
@@ -9,7 +10,8 @@ use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
-use tollgate_core::contract::{self, Cost, Lanes, StoreError};
+use tokio::sync::oneshot;
+use tollgate_core::contract::{self, Cost, Lanes};
 use tollgate_core::lanes::{Act, Lease, Settle, Settlement};
 use tollgate_core::{LimitName, Span, UNITS_MAX};
 
@@ -113,11 +115,12 @@ impl<S: Lanes + 'static> Parts<S> {
 
     /// Settles what was held, once the store can.
     async fn finish(&self, hold: Hold, told: Told) -> Result<(), Error> {
+        // By then what it holds has run out by itself.
+        let until = self.pulse.clock.now().plus(HOLD);
         loop {
+            let is_over = || self.pulse.clock.now() >= until || self.pulse.has_ended();
             match self.try_finish(&hold, &told).await {
-                Err(Error::Store(crate::StoreError::Kept(error)))
-                    if !matches!(error, StoreError::Failed { .. }) =>
-                {
+                Err(error) if error.may_pass() && !is_over() => {
                     tracing::warn!(%error, "a pass cannot be settled yet: tried again");
                     self.pulse.sleep(AGAIN).await;
                 }
@@ -224,7 +227,18 @@ impl<S: Lanes + 'static> KeptPass<S> {
         }
         let Some(hold) = self.take() else { return Err(AskError::ReceiptSpent.into()) };
         let told = std::mem::take(&mut self.told);
-        self.engine.parts.finish(hold, Told::Cost(told)).await
+        self.see_finished(hold, Told::Cost(told)).await
+    }
+
+    /// Settles what was held; seen through, also if nobody waits for it any more.
+    async fn see_finished(&self, hold: Hold, told: Told) -> Result<(), Error> {
+        let (reply, answer) = oneshot::channel();
+        let engine = self.engine.clone();
+        self.engine.parts.pulse.see_through(async move {
+            // Nobody need wait for it.
+            let _ = reply.send(engine.parts.finish(hold, told).await);
+        });
+        answer.await.unwrap_or_else(|_| Err(ended().into()))
     }
 }
 
@@ -249,7 +263,7 @@ impl<S: Lanes + 'static> Held for KeptPass<S> {
             // Settled in part, the rest cost what it paid.
             let told = std::mem::take(&mut self.told);
             let told = if told.is_empty() { Told::NeverStarted } else { Told::Cost(told) };
-            if let Err(error) = self.engine.parts.finish(hold, told).await {
+            if let Err(error) = self.see_finished(hold, told).await {
                 tracing::warn!(%error, "a call that was not started could not be handed back");
             }
         })

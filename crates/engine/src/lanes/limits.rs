@@ -208,7 +208,11 @@ impl<S: Lanes + 'static> Parts<S> {
                 match (name, record) {
                     (Some(name), Ok(record)) => {
                         let nothing = LimitRecord::default();
-                        self.put_in_force(&name, &nothing, &record).await?;
+                        match self.put_in_force(&name, &nothing, &record).await {
+                            Err(error @ Error::Store(_)) => return Err(error),
+                            Err(error) => tracing::error!(%name, %error, "a limit is not in force"),
+                            Ok(()) => {}
+                        }
                     }
                     // It is in force as the store has it.
                     _ => tracing::error!(%key, "the record of a limit cannot be read"),
@@ -278,7 +282,9 @@ impl<S: Lanes + 'static> Parts<S> {
             let mut after = before.clone();
             after.change(who, self.store.now().await?.wall, &change);
             if after == before {
-                return Ok(());
+                // What is written may not be in force yet: a change was cut short.
+                let nothing = LimitRecord::default();
+                return self.put_in_force(name, &nothing, &before).await;
             }
             // What goes is taken away first, and what comes is written first: after a crash in between
             // the record is what is put in force.

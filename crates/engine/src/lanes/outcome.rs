@@ -1,7 +1,7 @@
 //! What came of a start, and what follows from it.
 
 use super::Call;
-use crate::error::Error;
+use crate::error::{AskError, Error, RESERVED};
 use std::fmt::Display;
 use tollgate_core::lanes::{Act, Lease, Settle, Settlement};
 use tollgate_core::{LimitName, Now, QueueName, Span};
@@ -78,6 +78,9 @@ impl Outcome {
     /// The act that settles a start so.
     pub fn into_act(self, lease: Lease, now: Now) -> Result<Act, Error> {
         let Self { settlement, actual, enqueue, mut then } = self;
+        if then.write.iter().any(|write| write.key.starts_with(RESERVED)) {
+            return Err(AskError::ReservedKey.into());
+        }
         let named = actual.into_iter().map(|(limit, units)| Ok((LimitName::new(&limit)?, units)));
         let actual = named.collect::<Result<_, Error>>()?;
         then.settle.push(Settle { lease, settlement, actual });

@@ -178,7 +178,7 @@ impl Future for Sleep {
         if is_first && !is_known {
             pulse.bell.ring();
         }
-        Poll::Pending
+        if pulse.has_ended() { Poll::Ready(()) } else { Poll::Pending }
     }
 }
 

@@ -6,6 +6,7 @@
 
 mod record;
 
+use super::pulse::ended;
 use super::{Call, Engine, Parts};
 use crate::error::{AskError, Error};
 use parking_lot::Mutex;
@@ -15,7 +16,7 @@ use std::future::{Future, poll_fn};
 use std::pin::pin;
 use std::sync::Arc;
 use std::task::Poll;
-use tokio::sync::Notify;
+use tokio::sync::{Notify, oneshot};
 use tollgate_core::contract::Lanes;
 use tollgate_core::lanes::{Act, ActError, NewCall, Record, Revision, Write};
 use tollgate_core::{Cron, Key, NameError, Now, QueueName, Span, Timestamp};
@@ -73,6 +74,8 @@ pub(super) struct Ticks {
     book: Mutex<Book>,
     /// Something ticks sooner.
     changed: Notify,
+    /// One change at a time: the record and the book go together.
+    changing: tokio::sync::Mutex<()>,
 }
 
 #[derive(Default)]
@@ -130,8 +133,10 @@ impl<S: Lanes + 'static> Engine<S> {
             last: None,
             problem: None,
         };
+        let said = schedule.clone();
         self.parts
-            .edit_schedule(name, |before| {
+            .edit_schedule(name, move |before| {
+                let schedule = &said;
                 let Some(before) = before else { return Some(schedule.clone()) };
                 // Said again as it is, a pause stays, and a tick that was missed still comes.
                 let (is_paused, next, last) = (before.is_paused, before.next, before.last);
@@ -159,7 +164,7 @@ impl<S: Lanes + 'static> Engine<S> {
     /// Goes on with the next tick from now; says whether there is such a schedule.
     pub async fn resume_schedule(&self, name: &str) -> Result<bool, Error> {
         let wall = self.now().await?.wall;
-        let resume = |before: Option<Schedule>| {
+        let resume = move |before: Option<Schedule>| {
             before.map(|before| {
                 let next = match &before.when {
                     When::Cron(cron) => cron.next_after(wall),
@@ -250,6 +255,7 @@ impl<S: Lanes + 'static> Parts<S> {
 
     /// Hands in what a schedule says, and moves it on to its next tick.
     async fn tick(&self, name: &str) -> Result<(), Error> {
+        let _alone = self.ticks.changing.lock().await;
         let Some((schedule, revision)) = self.schedule_at(name).await? else {
             self.ticks.set(name, None);
             return Ok(());
@@ -295,13 +301,28 @@ impl<S: Lanes + 'static> Parts<S> {
         found.map(|record| Ok((read(&key, &record)?, record.revision))).transpose()
     }
 
-    /// Changes a schedule, or removes it; says how it was.
+    /// Changes a schedule, or removes it; says how it was. Once begun it is seen through.
     async fn edit_schedule(
+        self: &Arc<Self>,
+        name: &str,
+        edit: impl Fn(Option<Schedule>) -> Option<Schedule> + Send + Sync + 'static,
+    ) -> Result<Option<Schedule>, Error> {
+        check(name)?;
+        let (parts, name) = (self.clone(), name.to_owned());
+        let (reply, answer) = oneshot::channel();
+        self.pulse.see_through(async move {
+            // Nobody need wait for it.
+            let _ = reply.send(parts.edit_schedule_now(&name, edit).await);
+        });
+        answer.await.unwrap_or_else(|_| Err(ended().into()))
+    }
+
+    async fn edit_schedule_now(
         self: &Arc<Self>,
         name: &str,
         edit: impl Fn(Option<Schedule>) -> Option<Schedule>,
     ) -> Result<Option<Schedule>, Error> {
-        check(name)?;
+        let _alone = self.ticks.changing.lock().await;
         loop {
             let (before, expected) = self.schedule_at(name).await?.unzip();
             let after = edit(before.clone());

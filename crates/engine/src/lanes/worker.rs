@@ -26,6 +26,8 @@ const START_BY: Span = Span::from_secs(1);
 const HEARTBEATS: u64 = 3;
 /// The shortest lease: a heartbeat must reach the disk in time.
 const LEASE_MIN: Span = Span::from_millis(100);
+/// Most calls that may wait to be settled, beyond as many as there are hands.
+const UNSETTLED_MAX: usize = 1_000;
 /// How long a store without room is left alone.
 const AGAIN: Span = Span::from_millis(250);
 /// How long a lease of a worker lasts unless it says otherwise.
@@ -199,10 +201,11 @@ where
         loop {
             let is_idle = self.running.is_empty() && self.settling.is_done();
             if is_idle && self.is_draining && (claiming.is_none() || self.has_settled) {
-                // The claim that waits would wait for nothing if that was the last call.
-                (self.has_settled, claiming) = (false, None);
+                self.has_settled = false;
                 match is_drained(&self.engine, &self.queue).await {
-                    Ok(is_drained) => is_stopping |= is_drained,
+                    // The claim that waits would wait for nothing.
+                    Ok(true) => (is_stopping, claiming) = (true, None),
+                    Ok(false) => {}
                     Err(error) if error.may_pass() => {}
                     Err(error) => self.failed = Some(error),
                 }
@@ -249,6 +252,9 @@ where
     /// Asks for as many calls as there are hands free.
     fn claim(&self) -> Doing<Vec<Claimed>> {
         let free = self.concurrency.saturating_sub(self.running.len());
+        // What cannot be settled, for a queue that is full, holds back what would follow it.
+        let unsettled = self.settling.leases().count();
+        let free = if unsettled > self.concurrency + UNSETTLED_MAX { 0 } else { free };
         let (engine, queue, lease) = (self.engine.clone(), self.queue.clone(), self.lease);
         let wait = if self.is_draining { DRAIN_WAIT } else { CLAIM_WAIT };
         let claim = async move {

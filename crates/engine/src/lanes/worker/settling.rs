@@ -3,6 +3,7 @@
 
 use super::{Engine, Outcome};
 use crate::error::Error;
+use crate::lanes::pulse::ended;
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
 use std::task::Poll;
@@ -12,6 +13,8 @@ use tollgate_core::lanes::{Act, ActError, Lease, Settle, Settlement};
 
 /// Most answers that are waited for at once.
 const SENT_MAX: usize = 64;
+/// How often room in a queue is waited for before the call that would follow counts as failed.
+const ROOM_TRIES: u32 = 40;
 /// How long a store without room is left alone.
 const FULL_RETRY: Span = Span::from_millis(250);
 
@@ -77,13 +80,18 @@ async fn settle<S: Lanes + 'static>(
         });
         acts.push((lease, act));
     }
-    let mut lost = 0;
+    let (mut lost, mut tries) = (0, 0);
     while !acts.is_empty() {
+        if engine.parts.pulse.has_ended() {
+            return Err(ended().into());
+        }
+        tries += 1;
         let told = acts.iter().map(|(_, act)| act.clone()).collect();
         match engine.store().act(told).await {
             Ok(answers) => {
                 let refused = acts.into_iter().zip(answers).filter_map(|((lease, act), answer)| {
-                    answer.err().and_then(|error| again(lease, act, &error, &mut lost))
+                    let error = answer.err()?;
+                    again((lease, act), &error, tries, &mut lost)
                 });
                 acts = refused.collect();
                 if !acts.is_empty() {
@@ -101,17 +109,23 @@ async fn settle<S: Lanes + 'static>(
     Ok(lost)
 }
 
-/// What is tried in place of an act that was refused. A queue that is full is waited for: the call stays
-/// leased meanwhile. If what follows from a call cannot be done, it is not done either.
-fn again(lease: Lease, mut act: Act, error: &ActError, lost: &mut u64) -> Option<(Lease, Act)> {
+/// What is tried in place of an act that was refused. A queue that is full is waited for, for a while: the
+/// call stays leased meanwhile. If what follows from a call cannot be done, it is not done either.
+fn again(
+    (lease, mut act): (Lease, Act),
+    error: &ActError,
+    tries: u32,
+    lost: &mut u64,
+) -> Option<(Lease, Act)> {
     let call = lease.call.0;
     match error {
-        ActError::LeaseLost { .. } => {
+        // Its own is the last.
+        ActError::LeaseLost { at } if at + 1 == act.settle.len() => {
             *lost += 1;
             tracing::warn!(call, "a call came too late to be settled: its lease was lost");
             None
         }
-        ActError::QueueFull { .. } => {
+        ActError::QueueFull { .. } if tries < ROOM_TRIES => {
             tracing::warn!(call, %error, "what follows from a call waits for room");
             Some((lease, act))
         }

@@ -457,6 +457,8 @@ impl Writer {
         for reply in all.flat_map(|cargo| cargo.replies) {
             reply(Err(error.clone()));
         }
+        // Whoever drives it, or follows what happens, waits for nothing more.
+        self.listeners.end();
     }
 }
 

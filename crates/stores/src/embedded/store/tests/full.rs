@@ -27,6 +27,8 @@ fn a_sync_that_fails_ends_the_store_for_good_and_a_new_start_reads_what_lasts() 
         let answer = wait(machine.store().act(vec![enqueue(4)]));
         assert!(matches!(answer, Err(StoreError::Failed { .. })), "{answer:?}");
     }
+    // Whoever drives it hears of it.
+    while wait(machine.store().woken()).is_ok() {}
     machine.crash();
     machine.start();
     assert!(wait(machine.store().explain(vec![kept])).unwrap()[0].is_some());
