@@ -116,6 +116,10 @@ impl Keeper {
                 tracing::warn!(%error, "history has a gap");
             }
             self.has_failed |= !is_full;
+            if is_full {
+                // What was written in part is not written behind: the next begins a segment.
+                self.seal();
+            }
         }
         self.batch.clear();
         self.entries.clear();

@@ -150,6 +150,11 @@ pub(super) fn read(
 
 impl Checked {
     fn count(&mut self, fact: &Effect) {
+        // One that was removed and is still owed at comes twice: as it was, and gone.
+        if let Effect::LimitDefined { definition: None, .. } = fact {
+            self.limits = self.limits.saturating_sub(1);
+            return;
+        }
         *match fact {
             Effect::Kept(Kept::Call { death: Some(_), .. }) => &mut self.dead,
             Effect::Kept(Kept::Call { flight: None, .. }) => &mut self.waiting,

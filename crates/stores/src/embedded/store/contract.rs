@@ -28,6 +28,7 @@ impl Meters for Embedded {
 
     async fn define_limits(&self, limits: Vec<(LimitName, Option<Definition>)>) -> Answer<()> {
         self.tell(Kind::Change, move |state, now| {
+            state.limits_changed(limits.iter().map(|(name, _)| name));
             for (name, definition) in limits {
                 state.scheduler.define_limit(&name, definition, now);
             }
@@ -90,6 +91,7 @@ impl Meters for Embedded {
         definition: Option<Definition>,
     ) -> Answer<Result<(), MeterError>> {
         self.tell(Kind::Change, move |state, now| {
+            state.limits_changed(std::iter::once(&limit));
             state.scheduler.override_partition(&limit, &partition, definition, now)
         })
         .await

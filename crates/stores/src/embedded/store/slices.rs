@@ -8,7 +8,7 @@
 use std::collections::{HashMap, VecDeque};
 use tollgate_core::contract::{Ask, AskError, MeterName, Paid};
 use tollgate_core::lanes::Scheduler;
-use tollgate_core::{Now, Span, Timestamp};
+use tollgate_core::{LimitName, Now, Span, Timestamp};
 
 /// A slice is this part of what a meter holds.
 const PART: u64 = 16;
@@ -18,6 +18,9 @@ const UNITS_MAX: u64 = 4_096;
 const BUSY: Span = Span::from_secs(1);
 /// A meter that is not asked for so long is idle.
 const IDLE: Span = Span::from_secs(10);
+/// Most asks that are answered ahead of the disk: their receipts' names are not given again after a
+/// crash, and twice as many are skipped.
+const ASKS_MAX: usize = 1 << 19;
 /// Most meters that are watched.
 const METERS_MAX: usize = 100_000;
 
@@ -30,6 +33,9 @@ pub(super) struct Slices {
     consumed: Vec<(MeterName, u64)>,
     /// Slices that were recorded since this was taken last.
     recorded: Vec<MeterName>,
+    /// How many asks were covered since this was taken last, and how many of all are not on disk.
+    asks: usize,
+    outstanding: usize,
 }
 
 #[derive(Default)]
@@ -76,7 +82,9 @@ impl Slices {
             let slice = self.meters.get(&meter);
             slice.is_some_and(|slice| slice.ahead.saturating_add(weight) <= slice.units)
         };
-        if owed().all(has_room) {
+        if self.outstanding < ASKS_MAX && owed().all(has_room) {
+            self.outstanding += 1;
+            self.asks += 1;
             for (meter, weight) in owed() {
                 if let Some(slice) = self.meters.get_mut(&meter) {
                     slice.ahead += weight;
@@ -131,6 +139,17 @@ impl Slices {
         }
     }
 
+    /// Takes back those of a limit: it may hold less from now on. What was consumed ahead is before that
+    /// in the journal, and lasts if that does.
+    pub(super) fn take_back_of(&mut self, limit: &LimitName, scheduler: &mut Scheduler) {
+        let taken = self.meters.extract_if(|(of, _), _| of == limit);
+        for (meter, slice) in taken {
+            if slice.recorded > 0 {
+                scheduler.allow(meter, 0);
+            }
+        }
+    }
+
     /// Takes back all of them: nothing is consumed any more, and all of it is on its way to the disk.
     pub(super) fn take_back_all(&mut self, scheduler: &mut Scheduler) {
         self.round.clear();
@@ -144,6 +163,7 @@ impl Slices {
     /// What is to be told to [`Self::lasts`] once all that was done so far is on disk.
     pub(super) fn take_ahead(&mut self) -> Ahead {
         Ahead {
+            asks: std::mem::take(&mut self.asks),
             consumed: std::mem::take(&mut self.consumed),
             recorded: std::mem::take(&mut self.recorded),
         }
@@ -151,6 +171,7 @@ impl Slices {
 
     /// Notes what is on disk.
     pub(super) fn lasts(&mut self, ahead: Ahead) {
+        self.outstanding -= ahead.asks.min(self.outstanding);
         for (meter, units) in ahead.consumed {
             if let Some(slice) = self.meters.get_mut(&meter) {
                 slice.ahead = slice.ahead.saturating_sub(units);
@@ -167,6 +188,7 @@ impl Slices {
 /// What was done ahead of the disk.
 #[derive(Default)]
 pub(super) struct Ahead {
+    asks: usize,
     consumed: Vec<(MeterName, u64)>,
     recorded: Vec<MeterName>,
 }
@@ -174,6 +196,7 @@ pub(super) struct Ahead {
 impl Ahead {
     /// With what was done after it.
     pub(super) fn and(&mut self, later: Self) {
+        self.asks += later.asks;
         self.consumed.extend(later.consumed);
         self.recorded.extend(later.recorded);
     }

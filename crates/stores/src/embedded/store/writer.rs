@@ -18,7 +18,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tollgate_core::contract::{Ask, AskError, Paid, StoreError};
 use tollgate_core::lanes::{CallId, Effect, End, Scheduler};
-use tollgate_core::{Now, Timestamp};
+use tollgate_core::{LimitName, Now, Timestamp};
 
 /// A batch of this size takes no more commands until it is handed over.
 const BATCH_BYTES_MAX: usize = 8 << 20;
@@ -86,6 +86,11 @@ impl State {
         self.is_covered = slices.covers(asks, &answers, scheduler, now);
         slices.take_back(LOOKED_AT, scheduler, now);
         answers
+    }
+
+    /// Takes back the slices of limits that may be smaller now.
+    pub(super) fn limits_changed<'a>(&mut self, limits: impl Iterator<Item = &'a LimitName>) {
+        limits.for_each(|limit| self.slices.take_back_of(limit, &mut self.scheduler));
     }
 
     /// Takes back slices that nobody uses.
@@ -377,7 +382,10 @@ impl Writer {
                     None => self.upkeep.is_busy = false,
                 }
             }
+            // A disk that is full has no room for them: they stay where they are.
+            UpkeepNews::Bodies(_) if !self.held.is_empty() => {}
             UpkeepNews::Bodies(bodies) => bodies.into_iter().for_each(|old| self.move_body(old)),
+            UpkeepNews::Moved if !self.held.is_empty() => self.upkeep.give_up(),
             UpkeepNews::Moved => {
                 // Those that moved are still on their way: the next segment is looked at now, and
                 // dropped with the next checkpoint.

@@ -69,3 +69,21 @@ fn a_meter_that_is_idle_has_no_slice() {
     machine.start();
     assert_eq!(machine.spent(), 20);
 }
+
+#[test]
+fn a_limit_that_is_lowered_has_no_slice_of_what_it_was() {
+    let mut machine = Machine::with_limit(1);
+    let define = |machine: &Machine, units| {
+        let definition = Definition::new(Limit::per_hour(units)).unwrap();
+        let limits = vec![(LimitName::new("l").unwrap(), Some(definition))];
+        wait(machine.store().define_limits(limits)).unwrap();
+    };
+    define(&machine, 100_000);
+    for _ in 0..20 {
+        machine.consume().unwrap();
+    }
+    define(&machine, 100);
+    machine.crash();
+    machine.start();
+    assert!(machine.spent() <= 20 + SLICE, "{} spent", machine.spent());
+}
