@@ -1,13 +1,13 @@
 //! The passage of time: what is due happens, in a fixed order.
 
-use super::Scheduler;
 use super::calls::{CallSlot, MeterSlot};
 use super::meters::QueueSlot;
+use super::{Hashing, Scheduler};
 use crate::lanes::call::{Attempts, CallId, DeathCause, End, Lease};
 use crate::lanes::effect::Effect;
 use crate::name::Key;
 use crate::time::{Now, Timestamp};
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 
 /// What happens at which instant.
 #[derive(Debug, Default)]
@@ -15,7 +15,7 @@ pub(super) struct Timers {
     /// On the wall clock: calls that join their lanes.
     pub(super) joins: BTreeSet<(Timestamp, CallId)>,
     /// On the wall clock: calls that end unstarted.
-    pub(super) expiries: BTreeSet<(Timestamp, CallId)>,
+    pub(super) expiries: Expiries,
     /// Leases, by token.
     pub(super) leases: BTreeSet<(Timestamp, u64, CallSlot)>,
     /// Calls that have rested.
@@ -27,6 +27,40 @@ pub(super) struct Timers {
     pub(super) wakes: BTreeSet<(Timestamp, MeterSlot, QueueSlot)>,
 }
 
+/// Calls that end unstarted, and when; forgotten when they start or end.
+#[derive(Debug, Default)]
+pub(super) struct Expiries {
+    by_time: BTreeSet<(Timestamp, CallId)>,
+    by_call: HashMap<CallId, Timestamp, Hashing>,
+}
+
+impl Expiries {
+    pub(super) fn insert(&mut self, id: CallId, expires: Timestamp) {
+        self.by_time.insert((expires, id));
+        self.by_call.insert(id, expires);
+    }
+
+    pub(super) fn remove(&mut self, id: CallId) {
+        if let Some(expires) = self.by_call.remove(&id) {
+            self.by_time.remove(&(expires, id));
+        }
+    }
+
+    pub(super) fn of(&self, id: CallId) -> Option<Timestamp> {
+        self.by_call.get(&id).copied()
+    }
+
+    fn first(&self) -> Option<Timestamp> {
+        self.by_time.first().map(|(expires, _)| *expires)
+    }
+
+    fn pop_due(&mut self, wall: Timestamp) -> Option<CallId> {
+        let (_, id) = pop_due(&mut self.by_time, |(expires, _)| *expires <= wall)?;
+        self.by_call.remove(&id);
+        Some(id)
+    }
+}
+
 impl Scheduler {
     /// Everything that is due by now happens.
     pub fn advance(&mut self, now: Now) {
@@ -36,8 +70,8 @@ impl Scheduler {
         while let Some(id) = pop_due(&mut self.timers.joins, |entry| entry.0 <= now.wall) {
             self.join(id.1, id.0);
         }
-        while let Some(id) = pop_due(&mut self.timers.expiries, |entry| entry.0 <= now.wall) {
-            self.expire(id.1);
+        while let Some(id) = self.timers.expiries.pop_due(now.wall) {
+            self.expire(id);
         }
         while let Some(lease) = pop_due(&mut self.timers.leases, |entry| entry.0 <= now.at) {
             self.crash(lease.2, lease.1, now);
@@ -71,7 +105,7 @@ impl Scheduler {
     pub fn next_due(&self, now: Now) -> Option<Timestamp> {
         let Timers { joins, expiries, leases, rests, dedupes: _, receipts: _, wakes } =
             &self.timers;
-        let walls = [joins.first().map(|entry| entry.0), expiries.first().map(|entry| entry.0)];
+        let walls = [joins.first().map(|entry| entry.0), expiries.first()];
         let walls = walls.into_iter().flatten().map(|wall| now.at.plus(wall.since(now.wall)));
         let limits = [
             leases.first().map(|entry| entry.0),

@@ -213,7 +213,7 @@ impl Scheduler {
             self.newest.insert(lane, key, slot);
         }
         if let Some(expires) = new.expires {
-            self.timers.expiries.insert((expires, id));
+            self.timers.expiries.insert(id, expires);
         }
         slot
     }
@@ -260,6 +260,9 @@ impl Scheduler {
             self.dismiss(lane);
         }
         self.take_from_lane(lane, slot);
+        if self.calls[slot].may_expire {
+            self.timers.expiries.remove(self.calls[slot].id);
+        }
         self.timers.leases.insert((expires, token, slot));
         let progress = self.calls.progress_mut(slot);
         progress.flight = Some(Flight { token, expires, started: now, waits, payments });
@@ -394,6 +397,7 @@ impl Scheduler {
         if end == End::Dead {
             return self.lay_among_dead(slot);
         }
+        self.timers.expiries.remove(id);
         self.lanes[lane].calls -= 1;
         self.touched.push(lane);
         self.newest.remove(slot);

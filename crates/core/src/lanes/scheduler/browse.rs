@@ -9,9 +9,9 @@ use crate::contract::{
 use crate::lanes::act::Record;
 use crate::lanes::call::CallId;
 use crate::name::{Key, LaneName, LimitName, Partition, QueueName};
-use crate::time::{Now, Timestamp};
+use crate::time::Now;
 use crate::toll::Toll;
-use std::collections::{BTreeMap, BinaryHeap};
+use std::collections::BinaryHeap;
 
 impl Scheduler {
     /// Queues by name. Costs a look at each queue.
@@ -202,29 +202,11 @@ impl Scheduler {
         now: Now,
     ) -> Vec<Option<CallView>> {
         let slots: Vec<_> = slots.collect();
-        let expiries = self.expiries(slots.iter().flatten());
-        let view = |slot: Option<CallSlot>| slot.map(|slot| self.view(slot, &expiries, now));
+        let view = |slot: Option<CallSlot>| slot.map(|slot| self.view(slot, now));
         slots.into_iter().map(view).collect()
     }
 
-    /// When calls end unstarted. The timers alone know, and are gone through once if one of these
-    /// calls needs it.
-    fn expiries<'a>(
-        &self,
-        slots: impl Iterator<Item = &'a CallSlot>,
-    ) -> BTreeMap<CallId, Timestamp> {
-        let calls = slots.map(|slot| &self.calls[*slot]);
-        let sought = calls.filter(|call| call.may_expire && call.progress.is_none());
-        let mut found: BTreeMap<_, _> = sought.map(|call| (call.id, None)).collect();
-        if !found.is_empty() {
-            for (expires, id) in &self.timers.expiries {
-                found.entry(*id).and_modify(|found| *found = Some(*expires));
-            }
-        }
-        found.into_iter().filter_map(|(id, expires)| Some((id, expires?))).collect()
-    }
-
-    fn view(&self, slot: CallSlot, expiries: &BTreeMap<CallId, Timestamp>, now: Now) -> CallView {
+    fn view(&self, slot: CallSlot, now: Now) -> CallView {
         let call = &self.calls[slot];
         let (lane, progress) = (&self.lanes[call.lane], self.calls.progress(call));
         let state = self.state(call, now);
@@ -238,7 +220,7 @@ impl Scheduler {
             state,
             attempts: self.calls.attempts(call),
             not_before: call.due(),
-            expires: expiries.get(&call.id).copied(),
+            expires: self.timers.expiries.of(call.id),
             rests_until: rests.map(|progress| progress.rests_until),
             lease_expires: self.calls.flight(call).map(|flight| flight.expires),
             death: self.calls.death(call),

@@ -10,7 +10,6 @@ use crate::lanes::kept::{Kept, KeptFlight};
 use crate::meter::Meter;
 use crate::time::{Now, Timestamp};
 use crate::toll::Toll;
-use std::collections::HashMap;
 
 impl Scheduler {
     /// All that lasts, each fact after those it builds on. Bodies are empty: the store knows where
@@ -26,12 +25,10 @@ impl Scheduler {
         }));
         self.meters.snapshot(now, &mut each);
         self.lanes.snapshot(&mut each);
-        let expiries: HashMap<_, _> =
-            self.timers.expiries.iter().map(|(expires, id)| (*id, *expires)).collect();
         let mut calls: Vec<_> = self.calls.iter().map(|(slot, call)| (call.id, slot)).collect();
         calls.sort_unstable();
         for (id, slot) in calls {
-            each(self.kept_call(slot, expiries.get(&id).copied()));
+            each(self.kept_call(slot, self.timers.expiries.of(id)));
             if let Some(Flight { started, waits, .. }) = self.calls.flight(&self.calls[slot]) {
                 let (started, waits) = (*started, waits.clone());
                 each(Effect::Kept(Kept::Start { id, started, waits }));
