@@ -185,6 +185,13 @@ impl Oracle {
             Some(id) if self.is_dead(id) => {
                 self.calls[id].end = Some(End::Cancelled);
                 self.ends.push((self.calls[id].id, End::Cancelled));
+                let lane = self.calls[id].lane;
+                let mut dead = (0..self.calls.len()).filter(|id| self.is_dead(*id));
+                if dead.all(|id| self.calls[id].lane != lane) {
+                    // Nothing holds the lane any more: those in it may start before they were told.
+                    self.lanes[lane].is_held = false;
+                    self.told.clear();
+                }
             }
             Some(id) if self.calls[id].flight.is_some() => self.calls[id].is_cancelled = true,
             Some(id) => self.end(id, End::Cancelled),

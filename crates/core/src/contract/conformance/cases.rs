@@ -89,6 +89,7 @@ macro_rules! lanes_conformance {
                 a_dead_call_that_is_cancelled_is_gone_for_good,
                 a_call_that_dies_in_an_act_can_be_revived_in_it,
                 a_revived_call_goes_on_where_it_held_its_lane,
+                a_lane_goes_on_when_the_dead_call_that_holds_it_is_cancelled,
                 the_dead_need_no_room_and_the_revived_do,
                 whoever_died_first_is_dropped_if_there_are_too_many,
                 a_queue_that_keeps_fewer_drops_dead_calls_at_once,

@@ -101,6 +101,18 @@ pub async fn a_revived_call_goes_on_where_it_held_its_lane(stage: impl Stage) {
     assert_eq!(world.claim("strict", 10).await, [behind]);
 }
 
+pub async fn a_lane_goes_on_when_the_dead_call_that_holds_it_is_cancelled(stage: impl Stage) {
+    let mut world = World::new(stage).await;
+    world.queue("strict", QueueSpec { on_dead: OnDead::Hold, ..QueueSpec::default() }).await;
+    world.enqueue(call("strict", "a")).await;
+    let behind = world.enqueue(call("strict", "a")).await;
+    let dead = world.kill("strict").await;
+    assert_eq!(world.claim("strict", 10).await, []);
+    let cancelled = world.act(Act { cancel: vec![dead], ..Act::default() }).await.unwrap();
+    assert_eq!(cancelled.cancelled, [true]);
+    assert_eq!(world.claim("strict", 10).await, [behind]);
+}
+
 pub async fn the_dead_need_no_room_and_the_revived_do(stage: impl Stage) {
     let mut world = World::new(stage).await;
     world.queue("strict", QueueSpec { depth_max: 1, ..QueueSpec::default() }).await;

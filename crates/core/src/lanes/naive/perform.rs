@@ -125,7 +125,16 @@ impl Naive {
     fn cancel(&mut self, id: CallId) -> bool {
         let Some(call) = self.calls.get_mut(&id) else { return false };
         match &mut call.state {
-            State::Waiting | State::Dead(_) => self.end_call(id, End::Cancelled),
+            State::Waiting => self.end_call(id, End::Cancelled),
+            State::Dead(_) => {
+                let lane = call.lane_key();
+                self.end_call(id, End::Cancelled);
+                let is_dead = |call: &&Call| matches!(call.state, State::Dead(_));
+                let mut dead = self.calls.values().filter(is_dead);
+                if dead.all(|call| call.lane_key() != lane) {
+                    self.lanes.entry(lane).or_default().is_held = false;
+                }
+            }
             State::InFlight(flight) => flight.is_cancelled = true,
             State::Ended(_) => return false,
         }

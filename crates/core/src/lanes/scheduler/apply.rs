@@ -391,11 +391,15 @@ impl Scheduler {
     fn ended(&mut self, id: CallId, end: End) {
         let Some(slot) = self.calls.find(id) else { return };
         let lane = self.calls[slot].lane;
-        if !self.take_from_dead(slot) {
+        let was_dead = self.take_from_dead(slot);
+        if !was_dead {
             self.take_from_orders(slot);
         }
         if end == End::Dead {
             return self.lay_among_dead(slot);
+        }
+        if was_dead && end == End::Cancelled && self.lanes[lane].dead == 0 {
+            self.lanes[lane].is_held = false;
         }
         self.timers.expiries.remove(id);
         self.lanes[lane].calls -= 1;
