@@ -11,6 +11,8 @@ mod history;
 pub mod log;
 mod store;
 mod varint;
+#[cfg(test)]
+mod waiting;
 
 pub use history::{CheckedHistory, DamagedHistory, HistorySettings};
 pub use store::{

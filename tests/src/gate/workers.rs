@@ -3,7 +3,7 @@
 use super::*;
 use std::sync::Arc;
 use tokio::sync::{Notify, mpsc};
-use tollgate::{Job, Outcome, Span, Timestamp};
+use tollgate::{Clock, Job, Outcome, Span, Timestamp};
 
 /// Runs a worker whose handler says which bodies it got, and does this with each.
 fn run<F>(
@@ -88,7 +88,7 @@ async fn a_handler_that_panics_is_tried_again_and_the_worker_goes_on() {
 async fn a_lease_is_held_for_as_long_as_the_handler_runs() {
     let opened = Opened::with(Limit::per_second(10)).await;
     let id = opened.gate().enqueue("q", call("a", "x")).await.unwrap();
-    let (go, goes) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
+    let goes = Arc::new(Notify::new());
     let waits = goes.clone();
     let (running, mut heard) = run(&opened, 1, move |_| {
         let waits = waits.clone();
@@ -97,7 +97,6 @@ async fn a_lease_is_held_for_as_long_as_the_handler_runs() {
             Outcome::done()
         }
     });
-    drop(go);
     hears(&mut heard).await;
     let mut expired = Timestamp::default();
     for _ in 0..6 {
@@ -204,8 +203,9 @@ async fn who_waits_longest_is_served_first() {
 async fn a_claim_that_finds_nothing_ends_in_time() {
     let opened = Opened::with(Limit::per_second(10)).await;
     let gate = opened.gate().clone();
+    let begun = opened.clock.now();
     let claim = tokio::spawn(async move { gate.claim("q", 1, Span::from_secs(5)).await });
-    let _ = patiently(async {
+    let claimed = patiently(async {
         while !claim.is_finished() {
             opened.clock.advance(Span::from_secs(1));
             tokio::task::yield_now().await;
@@ -213,6 +213,8 @@ async fn a_claim_that_finds_nothing_ends_in_time() {
         claim.await.unwrap().unwrap()
     })
     .await;
+    assert!(claimed.is_empty());
+    assert!(opened.clock.now().since(begun) >= Span::from_secs(5), "not before its time");
 }
 
 #[tokio::test]

@@ -210,7 +210,9 @@ where
                     Err(error) => self.failed = Some(error),
                 }
             }
-            is_stopping |= self.failed.is_some();
+            if self.failed.is_some() {
+                (is_stopping, claiming) = (true, None);
+            }
             if is_idle && is_stopping {
                 return self.failed.map_or(Ok(self.worked), Err);
             }

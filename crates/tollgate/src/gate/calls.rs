@@ -3,6 +3,7 @@
 use super::{Backend, Tollgate};
 use crate::embedded::Embedded;
 use std::future::Future;
+use tollgate_core::contract::StoreError as KeptError;
 use tollgate_core::contract::{CallView, CallsQuery, LaneState, QueueState};
 use tollgate_core::lanes::{
     Act, Acted, CallId, Claimed, Explanation, Lease, QueueSpec, Record, Scope, Write,
@@ -26,8 +27,8 @@ impl Tollgate {
     /// Hands in a call. The answer to a duplicate is the first call's name. Once answered, it lasts.
     pub async fn enqueue(&self, queue: &str, call: Call) -> Result<CallId, Error> {
         let ids = self.engine()?.enqueue(queue, [call]).await?;
-        // One call was handed in, and one name comes back.
-        ids.first().copied().ok_or_else(|| StoreError::LimitsOnly.into())
+        let unnamed = || KeptError::Failed { reason: "it gave the call no name".to_owned() };
+        ids.first().copied().ok_or_else(|| unnamed().into())
     }
 
     /// Hands in calls of a queue, all or none; their names in order.

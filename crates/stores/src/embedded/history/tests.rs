@@ -5,12 +5,9 @@ use super::{History, HistorySettings, Told, check};
 use crate::embedded::TimeSource;
 use crate::embedded::disk::simulated::Host;
 use crate::embedded::log::Position;
+use crate::embedded::waiting::wait;
 use proptest::prelude::*;
-use std::future::Future;
-use std::pin::pin;
 use std::sync::{Arc, Mutex};
-use std::task::{Context, Poll, Wake, Waker};
-use std::thread::{self, Thread};
 use tollgate_core::contract::HistoryQuery;
 use tollgate_core::lanes::{CallId, End, Event, What};
 use tollgate_core::{LaneName, Now, QueueName, Span, Timestamp};
@@ -106,24 +103,6 @@ fn event(call: u64, at: Now) -> Event {
     let (queue, lane) = (QueueName::new("q").unwrap(), LaneName::new("a").unwrap());
     let what = What::Ended { end: End::Done, attempts: 1 };
     Event { at, call: CallId(call), queue, lane, what }
-}
-
-/// Waits on this thread for what other threads do.
-fn wait<T>(future: impl Future<Output = T>) -> T {
-    struct Unpark(Thread);
-    impl Wake for Unpark {
-        fn wake(self: Arc<Self>) {
-            self.0.unpark();
-        }
-    }
-    let waker = Waker::from(Arc::new(Unpark(thread::current())));
-    let (mut future, mut context) = (pin!(future), Context::from_waker(&waker));
-    loop {
-        if let Poll::Ready(done) = future.as_mut().poll(&mut context) {
-            return done;
-        }
-        thread::park();
-    }
 }
 
 #[test]

@@ -20,11 +20,8 @@ use super::{Embedded, StoreSettings, TimeSource};
 use crate::embedded::HistorySettings;
 use crate::embedded::disk::simulated::Host;
 use crate::embedded::log::Settings;
-use std::future::Future;
-use std::pin::pin;
+use crate::embedded::waiting::wait;
 use std::sync::{Arc, Mutex};
-use std::task::{Context, Poll, Wake, Waker};
-use std::thread::{self, Thread};
 use tollgate_core::contract::Lanes;
 use tollgate_core::contract::conformance::Stage;
 use tollgate_core::lanes::{Act, NewCall, Order, QueueSpec};
@@ -100,22 +97,4 @@ fn enqueue(bytes: usize) -> Act {
     let call = NewCall::new(queue(), LaneName::new("a").unwrap());
     let call = NewCall { body: vec![7; bytes].into(), ..call };
     Act { enqueue: vec![call], ..Act::default() }
-}
-
-/// Waits on this thread for what other threads do.
-fn wait<T>(future: impl Future<Output = T>) -> T {
-    struct Unpark(Thread);
-    impl Wake for Unpark {
-        fn wake(self: Arc<Self>) {
-            self.0.unpark();
-        }
-    }
-    let waker = Waker::from(Arc::new(Unpark(thread::current())));
-    let (mut future, mut context) = (pin!(future), Context::from_waker(&waker));
-    loop {
-        if let Poll::Ready(done) = future.as_mut().poll(&mut context) {
-            return done;
-        }
-        thread::park();
-    }
 }
