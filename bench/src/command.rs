@@ -6,7 +6,9 @@ use anyhow::bail;
 use tollgate_stores::embedded::HistorySettings;
 
 use crate::plan::{FULL, Plan, QUICK};
-use crate::{decisions, drain, http, lanes, longest, machine, memory, store, waiters, waiting};
+use crate::{
+    calls, decisions, drain, http, lanes, longest, machine, memory, store, waiters, waiting,
+};
 
 /// Runs the whole comparison, or one child's part of it.
 pub fn run(arguments: &[String]) -> anyhow::Result<()> {
@@ -31,6 +33,23 @@ pub fn run(arguments: &[String]) -> anyhow::Result<()> {
 /// Runs the comparison of servers.
 pub fn run_http() -> anyhow::Result<()> {
     println!("{}\n\n{}", machine::describe(), http::measure()?);
+    Ok(())
+}
+
+/// Runs the bench of calls over HTTP, one part of it, or its server.
+pub fn run_calls(arguments: &[String]) -> anyhow::Result<()> {
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let parts = match arguments.as_slice() {
+        [] => &calls::PARTS[..],
+        [calls::COMMAND, folder] => {
+            return calls::serve_here(folder, |address| println!("{address}"));
+        }
+        parts => parts,
+    };
+    println!("{}", machine::describe());
+    for part in parts {
+        println!("\n{}", calls::measure(part)?);
+    }
     Ok(())
 }
 

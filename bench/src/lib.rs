@@ -11,6 +11,7 @@ mod contenders;
 mod keys;
 mod plan;
 
+mod calls;
 mod decisions;
 mod drain;
 mod folder;
@@ -28,4 +29,4 @@ mod machine;
 mod process;
 mod table;
 
-pub use command::{run, run_drain, run_http, run_lanes, run_store};
+pub use command::{run, run_calls, run_drain, run_http, run_lanes, run_store};

@@ -20,7 +20,12 @@ pub(crate) fn ask<const ANSWERS: usize>(arguments: &[&str]) -> anyhow::Result<[u
 
 /// A line of `/proc/self/status` that counts kB, as `VmRSS`, in bytes.
 pub(crate) fn memory_bytes(line: &str) -> anyhow::Result<u64> {
-    let status = fs::read_to_string("/proc/self/status")?;
+    memory_bytes_of(std::process::id(), line)
+}
+
+/// The same of another process.
+pub(crate) fn memory_bytes_of(process: u32, line: &str) -> anyhow::Result<u64> {
+    let status = fs::read_to_string(format!("/proc/{process}/status"))?;
     let kilobytes = number_after(&status, line).with_context(|| format!("no {line} in status"))?;
     Ok(kilobytes * 1_024)
 }
@@ -35,8 +40,13 @@ pub(crate) fn queued_ns() -> u64 {
 
 /// The processor time of all living threads of this process.
 pub(crate) fn cpu_ns() -> anyhow::Result<u64> {
+    cpu_ns_of(std::process::id())
+}
+
+/// The same of another process.
+pub(crate) fn cpu_ns_of(process: u32) -> anyhow::Result<u64> {
     let mut sum = 0;
-    for thread in fs::read_dir("/proc/self/task")? {
+    for thread in fs::read_dir(format!("/proc/{process}/task"))? {
         let times = fs::read_to_string(thread?.path().join("schedstat"))?;
         let run_time = times.split_whitespace().next().context("schedstat is empty")?;
         sum += run_time.parse::<u64>()?;

@@ -8,6 +8,8 @@ use tollgate_core::{Cause, LimitError, NameError, Span, Standing, TollError, UNI
 
 /// What the keys of records begin with that the engine keeps for itself.
 pub(crate) const RESERVED: &str = "tollgate/";
+/// Names of queues that begin so are Tollgate's own: those who wait for a pass are in one.
+pub const RESERVED_QUEUE: &str = "tollgate:";
 
 /// Why an ask was not granted. The variants differ by what the caller can do.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -205,6 +207,9 @@ pub enum AskError {
     /// A record that is not the caller's.
     #[error("keys that begin with {RESERVED:?} are Tollgate's own: choose another")]
     ReservedKey,
+    /// A queue that is not the caller's.
+    #[error("queues whose names begin with {RESERVED_QUEUE:?} are Tollgate's own: choose another")]
+    ReservedQueue,
     /// A schedule's call with a time of its own.
     #[error(
         "a call of a schedule counts its times from each tick: give it a delay, and no instant"

@@ -29,7 +29,7 @@ pub(crate) use acquire::Acquires;
 pub(crate) use holds::{Doing, Held};
 
 use crate::clock::Clock;
-use crate::error::{AskError, Error, RESERVED};
+use crate::error::{AskError, Error, RESERVED, RESERVED_QUEUE};
 use acquire::Waiting;
 use claims::Claims;
 use driver::Driver;
@@ -42,7 +42,7 @@ use tollgate_core::contract::Lanes;
 use tollgate_core::lanes::{
     Act, Acted, CallId, Claimed, Explanation, Lease, QueueSpec, Record, Scope, Write,
 };
-use tollgate_core::{Key, LaneName, Now, QueueName, Span};
+use tollgate_core::{Key, LaneName, Now, QueueName, Span, UNITS_MAX};
 
 /// A store and the thread that drives it. Clones share both; when the last one is dropped, the thread
 /// ends.
@@ -103,7 +103,7 @@ impl<S: Lanes + 'static> Engine<S> {
 
     /// Defines a queue, or changes it: at once, for waiting calls, too.
     pub async fn define_queue(&self, queue: &str, spec: QueueSpec) -> Result<(), Error> {
-        Ok(self.parts.store.define_queue(QueueName::new(queue)?, spec).await??)
+        Ok(self.parts.store.define_queue(queue_name(queue)?, spec).await??)
     }
 
     /// Hands in calls of a queue, all or none; their names in order. The answer to a duplicate is the
@@ -113,7 +113,7 @@ impl<S: Lanes + 'static> Engine<S> {
         queue: &str,
         calls: impl IntoIterator<Item = Call>,
     ) -> Result<Vec<CallId>, Error> {
-        let (queue, now) = (QueueName::new(queue)?, self.now().await?);
+        let (queue, now) = (queue_name(queue)?, self.now().await?);
         let mut enqueue = Vec::new();
         for call in calls {
             enqueue.push(call.into_new(queue.clone(), now)?);
@@ -123,10 +123,21 @@ impl<S: Lanes + 'static> Engine<S> {
 
     /// Makes one atomic change.
     pub async fn act(&self, act: Act) -> Result<Acted, Error> {
-        if act.write.iter().any(|write| write.key.starts_with(RESERVED)) {
-            return Err(AskError::ReservedKey.into());
-        }
+        check(&act)?;
         self.parts.act(act).await
+    }
+
+    /// Makes changes, each whole or not at all, in order; says what came of each.
+    pub async fn act_all(&self, acts: Vec<Act>) -> Result<Vec<Result<Acted, Error>>, Error> {
+        let mut checked: Vec<_> = acts.iter().map(|act| check(act).err()).collect();
+        let mut refused = checked.iter().map(Option::is_some);
+        let acts = acts.into_iter().filter(|_| !refused.next().unwrap_or(false)).collect();
+        let mut answers = self.parts.store.act(acts).await?.into_iter();
+        let answer = |refused: &mut Option<Error>| match refused.take() {
+            Some(error) => Err(error),
+            None => Ok(answers.next().unwrap_or_else(|| Ok(Acted::default()))?),
+        };
+        Ok(checked.iter_mut().map(answer).collect())
     }
 
     /// Writes a record of Tollgate's own, if it is still as expected.
@@ -164,6 +175,9 @@ impl<S: Lanes + 'static> Engine<S> {
 
     /// Holds back a queue, a lane or a limit: nothing of it starts.
     pub async fn pause(&self, scope: Scope) -> Result<(), Error> {
+        if let Scope::Queue(queue) | Scope::Lane(queue, _) = &scope {
+            check_queue(queue)?;
+        }
         Ok(self.parts.store.pause(scope).await?)
     }
 
@@ -174,7 +188,7 @@ impl<S: Lanes + 'static> Engine<S> {
 
     /// Serves a lane so many times as much as others.
     pub async fn weigh(&self, queue: &str, lane: &str, weight: u32) -> Result<(), Error> {
-        let (queue, lane) = (QueueName::new(queue)?, LaneName::new(lane)?);
+        let (queue, lane) = (queue_name(queue)?, LaneName::new(lane)?);
         Ok(self.parts.store.weigh(queue, lane, weight).await?)
     }
 
@@ -191,7 +205,18 @@ impl<S: Lanes + 'static> Engine<S> {
         most: usize,
         wait: impl Into<Span>,
     ) -> Result<Vec<Claimed>, Error> {
-        self.parts.claim(&QueueName::new(queue)?, most, wait.into(), None).await
+        self.parts.claim(&queue_name(queue)?, most, wait.into(), None).await
+    }
+
+    /// Like [`Self::claim`], with leases of this length instead of the queue's.
+    pub async fn claim_for(
+        &self,
+        queue: &str,
+        most: usize,
+        wait: impl Into<Span>,
+        lease: impl Into<Span>,
+    ) -> Result<Vec<Claimed>, Error> {
+        self.parts.claim(&queue_name(queue)?, most, wait.into(), Some(lease.into())).await
     }
 
     /// A worker of a queue.
@@ -210,4 +235,33 @@ impl<S: Lanes> Parts<S> {
         let mut answers = self.store.act(vec![act]).await?;
         Ok(answers.pop().unwrap_or_else(|| Ok(Acted::default()))?)
     }
+}
+
+/// The name of a queue that callers may have.
+fn queue_name(text: &str) -> Result<QueueName, Error> {
+    let name = QueueName::new(text)?;
+    check_queue(&name)?;
+    Ok(name)
+}
+
+fn check_queue(name: &QueueName) -> Result<(), Error> {
+    if name.starts_with(RESERVED_QUEUE) {
+        return Err(AskError::ReservedQueue.into());
+    }
+    Ok(())
+}
+
+/// Refuses an act that reaches for what is Tollgate's own, or that charges more than there can be.
+fn check(act: &Act) -> Result<(), Error> {
+    if act.write.iter().any(|write| write.key.starts_with(RESERVED)) {
+        return Err(AskError::ReservedKey.into());
+    }
+    let thens = act.count_down.iter().map(|count| &count.then);
+    act.enqueue.iter().chain(thens).try_for_each(|call| check_queue(&call.queue))?;
+    for (_, actual) in act.settle.iter().flat_map(|settle| &settle.actual) {
+        if *actual > UNITS_MAX {
+            return Err(AskError::ActualTooLarge { actual: *actual }.into());
+        }
+    }
+    Ok(())
 }

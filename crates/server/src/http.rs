@@ -1,17 +1,28 @@
 //! HTTP: routes, what they read and write, and the problems they answer with.
 
-mod body;
+pub(crate) mod body;
+mod caller;
+mod calls;
+mod claim;
 mod consume;
+mod dead;
+mod enqueue;
+mod events;
 mod fields;
 pub(crate) mod guard;
+mod history;
+mod lanes;
 mod limits;
 mod meters;
 pub(crate) mod openapi;
 mod origin;
 mod path;
 pub(crate) mod problem;
+mod queues;
 mod receipts;
 pub(crate) mod routes;
+mod schedules;
+mod settle;
 mod wire;
 
 use crate::seal::{Seal, Tag};
@@ -26,6 +37,8 @@ pub(crate) struct App {
     /// The tag of the token that callers must show.
     pub(crate) bearer: Option<Tag>,
     pub(crate) shutdown: Shutdown,
+    /// The room for large bodies.
+    pub(crate) room: body::Room,
 }
 
 /// The application as handlers get it.

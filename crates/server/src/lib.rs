@@ -16,6 +16,7 @@
 
 pub mod cli;
 mod http;
+mod lease;
 mod receipt;
 mod seal;
 mod server;

@@ -78,6 +78,21 @@ impl Seal {
         self.keyed.clone().chain_update(bytes).finalize().into_bytes().into()
     }
 
+    /// The tag of some parts, one after the other.
+    pub(crate) fn tag_of(&self, parts: &[&[u8]]) -> Tag {
+        self.with(parts).finalize().into_bytes().into()
+    }
+
+    /// Whether `tag` is the beginning of the tag of some parts, as far as it goes. Takes as long for a
+    /// near miss as for a wild guess.
+    pub(crate) fn is_tag_of(&self, tag: &[u8], parts: &[&[u8]]) -> bool {
+        self.with(parts).verify_truncated_left(tag).is_ok()
+    }
+
+    fn with(&self, parts: &[&[u8]]) -> Hmac<Sha256> {
+        parts.iter().fold(self.keyed.clone(), |keyed, part| keyed.chain_update(part))
+    }
+
     /// Whether `tag` is the tag of `bytes`. Takes as long for a near miss as for a wild guess.
     pub(crate) fn is_tag(&self, tag: &[u8], bytes: &[u8]) -> bool {
         self.keyed.clone().chain_update(bytes).verify_slice(tag).is_ok()

@@ -2,6 +2,7 @@
 
 mod connection;
 
+use crate::http::body::Room;
 use crate::http::guard::Door;
 use crate::http::{App, routes};
 use crate::seal::{Seal, SealError};
@@ -20,7 +21,7 @@ use tokio::time::timeout;
 use tollgate::Tollgate;
 
 /// Most connections at once; one more waits in the system's queue until another ends.
-const CONNECTIONS_MAX: usize = 10_000;
+const CONNECTIONS_MAX: usize = 50_000;
 /// Longest time that answers under way get to finish once the server is asked to end.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(10);
 /// Pause after the system could not hand over a connection: it may be out of file descriptors.
@@ -88,7 +89,7 @@ impl Server {
         let address = listener.local_addr().map_err(failed)?;
         let (bell, shutdown) = shutdown();
         let bearer = token.map(|token| seal.tag(token.as_bytes()));
-        let app = App { gate, seal, bearer, shutdown: shutdown.clone() };
+        let app = App { gate, seal, bearer, shutdown: shutdown.clone(), room: Room::default() };
         let door = Arc::new(routes::door(Arc::new(app)));
         Ok(Self { listener, address, door, bell, shutdown })
     }

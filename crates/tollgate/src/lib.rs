@@ -29,16 +29,16 @@ pub use gate::{Builder, Events, GateError, Tollgate, Worker};
 pub use tollgate_core::rule::UNITS_MAX;
 pub use tollgate_core::rule::slots::HoldId;
 pub use tollgate_core::{
-    Align, Cause, Cron, CronError, Limit, LimitError, NameError, Now, Payment, Priority, RuleSpec,
-    Span, SpanError, Standing, Timestamp,
+    Align, Cause, Cron, CronError, Limit, LimitError, NameError, Now, Opening, Payment, Priority,
+    RuleSpec, Span, SpanError, Standing, Timestamp,
 };
 #[cfg(feature = "tower")]
 pub use tollgate_engine::tower;
 pub use tollgate_engine::{
     Acquire, Acquiring, Ask, AskError, Asking, Bell, Call, Change, Clock, CoarseClock, Error, Job,
     LimitRef, LimitState, Limiter, ManualClock, MeterState, Named, Outcome, PartitionPage, Pass,
-    Receipt, ReceiptLine, Refusal, Schedule, Settings, StoreError, SystemClock, TOLLS_MAX, Told,
-    Toll, TryError, When, Worked, global, toll,
+    RESERVED_QUEUE, Receipt, ReceiptLine, Refusal, Schedule, Settings, StoreError, SystemClock,
+    TOLLS_MAX, Told, Toll, TryError, When, Worked, global, toll,
 };
 
 #[cfg(doctest)]

@@ -28,6 +28,13 @@ impl Client {
         self.stream.write_all(bytes).await.unwrap();
     }
 
+    /// The next line of a stream that holds text; empty at its end. Sizes of chunks are lines, too.
+    pub(super) async fn line(&mut self) -> String {
+        let mut line = String::new();
+        self.stream.read_line(&mut line).await.unwrap_or(0);
+        line
+    }
+
     /// The next answer; `None` if the server closed the connection.
     pub(super) async fn answer(&mut self) -> Option<Answer> {
         let mut head = Vec::new();

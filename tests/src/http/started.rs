@@ -16,6 +16,12 @@ const PATIENCE: Duration = Duration::from_secs(20);
 /// Declares a body as JSON.
 pub(super) const JSON: (&str, &str) = ("content-type", "application/json");
 
+/// Where limits and calls are.
+pub(super) enum Kept {
+    InMemory,
+    InFolder,
+}
+
 /// A server that runs, and what is behind it.
 pub(super) struct Started {
     pub(super) address: SocketAddr,
@@ -32,13 +38,32 @@ impl Started {
     }
 
     pub(super) async fn with_token(token: Option<&str>) -> Self {
+        // Limits answer alike on both: `./test` runs these tests on each.
+        let in_memory = std::env::var_os("TOLLGATE_TESTS_IN_MEMORY").is_some();
+        Self::on(if in_memory { Kept::InMemory } else { Kept::InFolder }, token).await
+    }
+
+    /// With calls, and so in a folder whatever `./test` says.
+    pub(super) async fn kept() -> Self {
+        Self::on(Kept::InFolder, None).await
+    }
+
+    /// With a strict queue `q`, and a limit `l` of so many per second, all at once.
+    pub(super) async fn with_queue(limit: u64) -> Self {
+        let server = Self::kept().await;
+        server.put("/v1/queues/q", &json!({})).await.success();
+        let rule = json!({"rule": "token_bucket", "limit": limit, "per": "1s"});
+        server.put("/v1/limits/l", &rule).await.success();
+        server
+    }
+
+    pub(super) async fn on(kept: Kept, token: Option<&str>) -> Self {
         let clock = ManualClock::new();
         let (folder, builder) = (tempfile::tempdir().unwrap(), Tollgate::builder());
         let builder = builder.clock(clock.clone());
-        // Both answer alike: `./test` runs these tests on each.
-        let gate = match std::env::var_os("TOLLGATE_TESTS_IN_MEMORY") {
-            Some(_) => builder.memory(),
-            None => builder.open(folder.path()).await.unwrap(),
+        let gate = match kept {
+            Kept::InMemory => builder.memory(),
+            Kept::InFolder => builder.open(folder.path()).await.unwrap(),
         };
         let token = token.map(|token| Token::new(token).unwrap());
         let settings = Settings { listen: ([127, 0, 0, 1], 0).into(), token };
@@ -95,6 +120,65 @@ impl Started {
 
     pub(super) async fn post(&self, path: &str, body: &Value) -> Answer {
         self.ask("POST", path, &[JSON], &body.to_string()).await
+    }
+
+    /// Hands in calls to the queue `q`; their ids.
+    pub(super) async fn enqueue(&self, calls: &Value) -> Vec<String> {
+        let answer = self.post("/v1/queues/q/calls", calls).await.success();
+        let ids = answer["ids"].as_array().unwrap().iter();
+        ids.map(|id| id.as_str().unwrap().to_owned()).collect()
+    }
+
+    /// Claims calls of the queue `q`.
+    pub(super) async fn claim(&self, claim: &Value) -> Vec<Value> {
+        let answer = self.post("/v1/queues/q/claim", claim).await.success();
+        answer["calls"].as_array().unwrap().clone()
+    }
+
+    /// Settles one start; what came of it.
+    pub(super) async fn settle(&self, settlement: &Value) -> Value {
+        self.post("/v1/settle", settlement).await.success()["settled"][0].clone()
+    }
+
+    /// Sends a request and leaves its answer for later.
+    pub(super) async fn begin(&self, path: &str, body: &Value) -> Client {
+        let mut client = self.client().await;
+        client.send(&request("POST", path, &[JSON], &body.to_string())).await;
+        client
+    }
+
+    /// Returns once so many claims wait for calls of the queue `q`.
+    pub(super) async fn until_asking(&self, claims: usize) {
+        let wait = async {
+            while self.gate.asking("q") != claims {
+                yield_now().await;
+            }
+        };
+        timeout(PATIENCE, wait).await.expect("the claims do not come or go");
+    }
+
+    /// Returns once so many calls of the queue `q` wait.
+    pub(super) async fn until_waiting_calls(&self, calls: u64) {
+        let wait = async {
+            while self.gate.queue_state("q").await.unwrap().unwrap().waiting != calls {
+                yield_now().await;
+            }
+        };
+        timeout(PATIENCE, wait).await.expect("the calls do not come");
+    }
+
+    /// Returns once a call explains its waiting by a reason.
+    pub(super) async fn until_reason(&self, id: &str, reason: &str) {
+        let wait = async {
+            loop {
+                let call = self.get(&format!("/v1/calls/{id}")).await.success();
+                let reasons = call["waiting"]["reasons"].as_array().unwrap();
+                if reasons.iter().any(|found| found["reason"] == reason) {
+                    return;
+                }
+            }
+        };
+        timeout(PATIENCE, wait).await.expect("the call does not wait for that");
     }
 
     pub(super) async fn consume(&self, body: &Value) -> Answer {

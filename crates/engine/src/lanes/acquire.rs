@@ -147,7 +147,7 @@ impl<S: Lanes + 'static> Engine<S> {
             return Ok(());
         }
         let spec = QueueSpec { crashes_max: 1, dead_max: 0, ..QueueSpec::default() };
-        self.define_queue(QUEUE, spec).await?;
+        self.parts.store.define_queue(QueueName::new(QUEUE)?, spec).await??;
         if !std::mem::replace(&mut self.parts.waiting.book.lock().is_claiming, true) {
             let parts = self.parts.clone();
             self.parts.pulse.go_on_with(async move { parts.call_all().await });

@@ -15,7 +15,9 @@ impl<S: Lanes + 'static> Engine<S> {
 
     /// A queue, and how much is in it; `None` if there is none of that name.
     pub async fn queue_state(&self, queue: &str) -> Result<Option<QueueState>, Error> {
-        let (queue, mut after) = (QueueName::new(queue)?, None);
+        let queue = QueueName::new(queue)?;
+        // From just before it on, it is among the first.
+        let mut after = just_before(&queue);
         loop {
             let page = self.parts.store.queues(after, PAGE_MAX).await?;
             let (is_last, last) = (page.len() < PAGE_MAX, page.last().map(|it| it.name.clone()));
@@ -27,6 +29,11 @@ impl<S: Lanes + 'static> Engine<S> {
             }
             after = last;
         }
+    }
+
+    /// How many claims wait for calls of a queue, here.
+    pub fn asking(&self, queue: &str) -> usize {
+        self.parts.claims.count(queue, self.parts.pulse.clock.now())
     }
 
     /// Lanes of a queue by name, after one, up to 1,000; `None` if there is no such queue.
@@ -53,5 +60,35 @@ impl<S: Lanes + 'static> Engine<S> {
     /// What was handed in with a call; `None` if it ended for good or never was.
     pub async fn body(&self, call: CallId) -> Result<Option<Box<[u8]>>, Error> {
         Ok(self.parts.store.bodies(vec![call]).await?.pop().flatten())
+    }
+}
+
+/// A name before this one, with next to none in between; `None` where that is the beginning.
+fn just_before(name: &QueueName) -> Option<QueueName> {
+    let mut text = name.to_string();
+    let last = text.pop()?;
+    let before = (0..u32::from(last)).rev().find_map(char::from_u32);
+    if let Some(before) = before {
+        text.push(before);
+        text.push(char::MAX);
+    }
+    // Too long by the last letter: its page begins a little sooner.
+    QueueName::new(&text).or_else(|_| QueueName::new(text.trim_end_matches(char::MAX))).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_name_before_is_before() {
+        let long = "x".repeat(512);
+        for text in ["a", "b", "ab", "a\0", "\0", "\u{e000}", "ü", "a/b", &long] {
+            let name = QueueName::new(text).unwrap();
+            let before = just_before(&name);
+            assert!(before.is_none_or(|before| before < name), "{text:?}");
+        }
+        let before = just_before(&QueueName::new("q").unwrap()).unwrap();
+        assert!(before > QueueName::new("pzzz").unwrap());
     }
 }

@@ -42,6 +42,16 @@ impl Claims {
         }
     }
 
+    /// How many wait for calls of a queue beyond now.
+    pub(super) fn count(&self, queue: &str, now: Timestamp) -> usize {
+        let queues = self.queues.lock();
+        let found = queues.get(queue).into_iter();
+        found
+            .flat_map(|queue| queue.until.range(now.plus(Span::from_nanos(1))..))
+            .map(|it| it.1)
+            .sum()
+    }
+
     /// Wakes everyone: the store will say nothing any more.
     pub(super) fn wake_all(&self) {
         self.queues.lock().values().for_each(|queue| queue.line.notify_waiters());

@@ -114,12 +114,22 @@ impl<S: Lanes + 'static> Engine<S> {
         call: Call,
     ) -> Result<Schedule, Error> {
         let queue = QueueName::new(queue)?;
-        let now = self.now().await?;
         if call.has_instants() {
             return Err(AskError::InstantInSchedule.into());
         }
-        // Times in it count from its tick: written as from the epoch.
         let call = call.into_new(queue, Now::both(Timestamp::default()))?;
+        self.schedule_new(name, when, call).await
+    }
+
+    /// Hands in a call at each tick, whose times count from the tick: they are written as from the
+    /// epoch. A schedule of that name is replaced.
+    pub async fn schedule_new(
+        &self,
+        name: &str,
+        when: When,
+        call: NewCall,
+    ) -> Result<Schedule, Error> {
+        let now = self.now().await?;
         let next = match &when {
             When::Cron(cron) => cron.next_after(now.wall),
             When::Once(at) => Some(*at),

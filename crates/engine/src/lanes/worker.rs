@@ -147,7 +147,7 @@ impl<S: Lanes + 'static> Worker<S> {
     {
         let Self { engine, queue, concurrency, lease, start_by, stop, is_draining } = self;
         let hands = Hands {
-            queue: QueueName::new(&queue)?,
+            queue: super::queue_name(&queue)?,
             handler: Arc::new(handler),
             running: JoinSet::new(),
             leases: HashMap::new(),

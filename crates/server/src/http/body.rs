@@ -1,23 +1,31 @@
 //! Bodies: JSON with a bound and a deadline, and an error that says what to change.
 
+use super::App;
 use super::problem::{Problem, kinds};
 use super::wire::object::Object;
 use axum::body::{Body, HttpBody};
 use axum::extract::{FromRequest, Request};
-use axum::http::header::CONTENT_TYPE;
-use axum::http::{HeaderMap, StatusCode};
+use axum::http::header::{CONTENT_TYPE, RETRY_AFTER};
+use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
-use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 use serde_json::error::Category;
 use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
+use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 
-/// Longest body of a request: eight tolls with their limits take a few kilobytes.
-const BODY_BYTES_MAX: usize = 1024 * 1024;
+/// Longest body of most requests: eight tolls with their limits take a few kilobytes.
+const BODY_BYTES_MAX: usize = MIB;
+/// Longest body of a request that hands in calls: the longest call, as base64, with some room.
+const LARGE_BYTES_MAX: usize = 32 * MIB;
+/// Most bytes of large bodies that are held at once, beyond the first MiB of each, in units of MiB.
+const LARGE_MIB_MAX: usize = 256;
+const MIB: usize = 1024 * 1024;
 /// Longest time a client may take over its body.
 const BODY_TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -26,6 +34,65 @@ pub(super) struct Json<T>(pub(super) T);
 
 /// A JSON object that may be left out, which means the same as `{}`.
 pub(super) struct JsonIfAny<T>(pub(super) T);
+
+/// A JSON body that may be large, with its share of the room for such, to be parsed by who asked.
+pub(super) struct Large {
+    pub(super) bytes: Vec<u8>,
+    _room: Vec<OwnedSemaphorePermit>,
+}
+
+/// The room for large bodies. Clones share it.
+#[derive(Debug, Clone)]
+pub(crate) struct Room(Arc<Semaphore>);
+
+impl Default for Room {
+    fn default() -> Self {
+        Self(Arc::new(Semaphore::new(LARGE_MIB_MAX)))
+    }
+}
+
+impl Large {
+    /// The one thing that the body is.
+    pub(super) fn one<'a, T: Deserialize<'a>>(&'a self) -> Result<T, Problem> {
+        let Object(value) = self.parse()?;
+        Ok(value)
+    }
+
+    /// The things that the body is: one, or an array of them.
+    pub(super) fn all<'a, T: Deserialize<'a>>(&'a self) -> Result<Vec<Object<T>>, Problem> {
+        match self.is_array() {
+            true => self.parse(),
+            false => Ok(vec![self.parse()?]),
+        }
+    }
+
+    /// Whether the body is an array.
+    pub(super) fn is_array(&self) -> bool {
+        self.bytes.trim_ascii_start().first() == Some(&b'[')
+    }
+
+    fn parse<'a, T: Deserialize<'a>>(&'a self) -> Result<T, Problem> {
+        if self.bytes.is_empty() {
+            return Err(empty());
+        }
+        parse_as(&self.bytes)
+    }
+}
+
+impl FromRequest<Arc<App>> for Large {
+    type Rejection = Problem;
+
+    fn from_request(
+        request: Request,
+        app: &Arc<App>,
+    ) -> impl Future<Output = Result<Self, Problem>> + Send {
+        let read = read_up_to(request, Some(app.room.clone()));
+        async {
+            let (bytes, room) = read.await?;
+            Ok(Self { bytes, _room: room })
+        }
+    }
+}
 
 impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Json<T> {
     type Rejection = Problem;
@@ -38,8 +105,7 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Json<T> {
         async {
             let bytes = read.await?;
             if bytes.is_empty() {
-                let detail = "the body is empty: send a JSON object";
-                return Err(Problem::new(kinds::INVALID_BODY, detail));
+                return Err(empty());
             }
             parse(&bytes).map(Self)
         }
@@ -82,17 +148,26 @@ pub(super) fn json(value: &impl Serialize, content_type: &'static str) -> Respon
 /// Reads a body that is empty or declared as JSON.
 // Not an `async fn`: what it keeps while it waits is kept for every call that waits its turn.
 fn read(request: Request) -> impl Future<Output = Result<Vec<u8>, Problem>> + Send {
+    let reading = read_up_to(request, None);
+    async { Ok(reading.await?.0) }
+}
+
+/// Like [`read`]; where there is room for large bodies, with the share of it that was taken.
+fn read_up_to(
+    request: Request,
+    room: Option<Room>,
+) -> impl Future<Output = Result<(Vec<u8>, Vec<OwnedSemaphorePermit>), Problem>> + Send {
     let declared = check_type(request.headers());
     let body = request.into_body();
     async {
-        let mut reading = pin!(collect(body));
+        let mut reading = pin!(collect(body, room));
         // A small body came with its head, and needs no timer.
         let at_once = poll_fn(|context| Poll::Ready(reading.as_mut().poll(context))).await;
         let bytes = match at_once {
             Poll::Ready(read) => read?,
             Poll::Pending => in_time(reading).await?,
         };
-        if bytes.is_empty() { Ok(bytes) } else { declared.map(|()| bytes) }
+        if bytes.0.is_empty() { Ok(bytes) } else { declared.map(|()| bytes) }
     }
 }
 
@@ -102,21 +177,35 @@ fn in_time<T: Send>(
     Box::pin(async { timeout(BODY_TIMEOUT, reading).await.unwrap_or_else(|_| Err(too_slow())) })
 }
 
-async fn collect(body: Body) -> Result<Vec<u8>, Problem> {
-    let least = body.size_hint().lower();
-    if usize::try_from(least).map_or(true, |least| least > BODY_BYTES_MAX) {
-        return Err(too_large());
+async fn collect(
+    body: Body,
+    room: Option<Room>,
+) -> Result<(Vec<u8>, Vec<OwnedSemaphorePermit>), Problem> {
+    let most = if room.is_some() { LARGE_BYTES_MAX } else { BODY_BYTES_MAX };
+    let least = usize::try_from(body.size_hint().lower()).unwrap_or(usize::MAX);
+    if least > most {
+        return Err(too_large(most));
     }
-    let (mut body, mut bytes) = (pin!(body), Vec::new());
+    let (mut body, mut bytes, mut taken) = (pin!(body), Vec::new(), Vec::new());
+    if least <= BODY_BYTES_MAX {
+        bytes.reserve_exact(least);
+    }
     while let Some(frame) = poll_fn(|context| body.as_mut().poll_frame(context)).await {
         // Trailers say nothing that we read.
         let Ok(data) = frame.map_err(|error| cut_off(&error))?.into_data() else { continue };
-        if bytes.len() + data.len() > BODY_BYTES_MAX {
-            return Err(too_large());
+        let length = bytes.len() + data.len();
+        if length > most {
+            return Err(too_large(most));
+        }
+        // The first MiB is everybody's.
+        while let Some(Room(room)) = &room
+            && length > (taken.len() + 1) * MIB
+        {
+            taken.push(room.clone().try_acquire_owned().map_err(|_| too_busy())?);
         }
         bytes.extend_from_slice(&data);
     }
-    Ok(bytes)
+    Ok((bytes, taken))
 }
 
 fn too_slow() -> Problem {
@@ -125,8 +214,18 @@ fn too_slow() -> Problem {
     Problem::new(kinds::BODY_TOO_SLOW, detail)
 }
 
-fn too_large() -> Problem {
-    Problem::new(kinds::BODY_TOO_LARGE, "a body has up to 1 MiB: send less at a time")
+fn too_large(most: usize) -> Problem {
+    let detail = format!("a body has up to {} MiB: send less at a time", most / MIB);
+    Problem::new(kinds::BODY_TOO_LARGE, detail)
+}
+
+fn too_busy() -> Problem {
+    let detail = "as many large bodies are arriving as there is room for: send it again in a second, or send less at a time";
+    Problem::new(kinds::TOO_BUSY, detail).header(RETRY_AFTER, HeaderValue::from(1))
+}
+
+fn empty() -> Problem {
+    Problem::new(kinds::INVALID_BODY, "the body is empty: send JSON")
 }
 
 fn cut_off(error: &axum::Error) -> Problem {
@@ -147,17 +246,18 @@ fn check_type(headers: &HeaderMap) -> Result<(), Problem> {
 }
 
 fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
-    match serde_json::from_slice(bytes) {
-        Ok(Object(value)) => Ok(value),
-        Err(error) => Err(misread(&error, &path_of_error::<T>(bytes))),
-    }
+    parse_as(bytes).map(|Object(value)| value)
+}
+
+pub(super) fn parse_as<'a, T: Deserialize<'a>>(bytes: &'a [u8]) -> Result<T, Problem> {
+    serde_json::from_slice(bytes).map_err(|error| misread(&error, &path_of_error::<T>(bytes)))
 }
 
 /// Where in the body the error is. Reads it a second time, for keeping track of the path costs as
 /// much as the reading.
-fn path_of_error<T: DeserializeOwned>(bytes: &[u8]) -> String {
+fn path_of_error<'a, T: Deserialize<'a>>(bytes: &'a [u8]) -> String {
     let mut json = serde_json::Deserializer::from_slice(bytes);
-    let read: Result<Object<T>, _> = serde_path_to_error::deserialize(&mut json);
+    let read: Result<T, _> = serde_path_to_error::deserialize(&mut json);
     read.err().map_or_else(|| ".".to_owned(), |error| error.path().to_string())
 }
 

@@ -59,11 +59,54 @@ impl<S: Send + Sync> FromRequestParts<S> for Page {
         let Query(PageQuery { after, limit }) = query.map_err(|rejection| {
             invalid(format!("{}: a page takes `after` and `limit`", rejection.body_text()))
         })?;
-        match limit.unwrap_or(PAGE_DEFAULT) {
-            limit @ 1..=PAGE_MAX => Ok(Self { after, limit }),
-            limit => {
-                Err(invalid(format!("`limit` is {limit}: a page has 1 to {PAGE_MAX} entries")))
-            }
+        Ok(Self { after, limit: page_size(limit)? })
+    }
+}
+
+/// What a list can be narrowed to, besides the size of a page.
+pub(super) trait Filter: DeserializeOwned + Send {
+    /// The fields, for one who sent another.
+    const FIELDS: &'static str;
+
+    /// How many at most, if the caller says.
+    fn limit(&self) -> Option<usize>;
+}
+
+/// A filter from the query, and how many things are asked for.
+pub(super) struct Listing<F>(pub(super) F, pub(super) usize);
+
+impl<S: Send + Sync, F: Filter> FromRequestParts<S> for Listing<F> {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        let query = Query::<F>::from_request_parts(parts, state).await;
+        let Query(filter) = query.map_err(|rejection| {
+            let detail = format!("{}: this takes {}", rejection.body_text(), F::FIELDS);
+            Problem::new(kinds::INVALID_QUERY, detail)
+        })?;
+        let most = page_size(filter.limit())?;
+        Ok(Self(filter, most))
+    }
+}
+
+/// How many to ask a store for, that gives up to [`PAGE_MAX`]: one more tells whether there are more.
+pub(super) fn wanted(limit: usize) -> usize {
+    (limit + 1).min(PAGE_MAX)
+}
+
+/// Cuts what a store gave to a page, and says whether there may be more.
+pub(super) fn cut<T>(found: &mut Vec<T>, limit: usize) -> bool {
+    let has_more = found.len() > limit || limit >= PAGE_MAX && found.len() >= PAGE_MAX;
+    found.truncate(limit);
+    has_more
+}
+
+fn page_size(limit: Option<usize>) -> Result<usize, Problem> {
+    match limit.unwrap_or(PAGE_DEFAULT) {
+        limit @ 1..=PAGE_MAX => Ok(limit),
+        limit => {
+            let detail = format!("`limit` is {limit}: a page has 1 to {PAGE_MAX} entries");
+            Err(Problem::new(kinds::INVALID_QUERY, detail))
         }
     }
 }

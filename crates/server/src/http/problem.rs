@@ -4,7 +4,7 @@ mod engine;
 pub(crate) mod kinds;
 
 use super::body::json;
-use super::wire::problem::{ProblemWire, RefusalWire};
+use super::wire::problem::{ProblemWire, RefusalWire, StreamWire};
 use axum::http::{HeaderName, HeaderValue, Method, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use kinds::Kind;
@@ -23,6 +23,7 @@ struct Content {
     detail: String,
     field: Option<String>,
     refusal: Option<RefusalWire>,
+    stream: Option<StreamWire>,
     headers: Vec<(HeaderName, HeaderValue)>,
 }
 
@@ -34,7 +35,8 @@ impl Problem {
             detail.truncate(end);
             detail.push('…');
         }
-        let content = Content { kind, detail, field: None, refusal: None, headers: Vec::new() };
+        let (field, refusal, stream, headers) = (None, None, None, Vec::new());
+        let content = Content { kind, detail, field, refusal, stream, headers };
         Self(Box::new(content))
     }
 
@@ -50,6 +52,17 @@ impl Problem {
         self
     }
 
+    /// Says how much of a stream was taken, and which line was not.
+    pub(super) fn stream(mut self, accepted: u64, line: u64) -> Self {
+        self.0.stream = Some(StreamWire { accepted, line });
+        self
+    }
+
+    /// The problem as a part of a larger answer.
+    pub(super) fn into_wire(self) -> ProblemWire {
+        self.0.into_wire()
+    }
+
     /// Says which limit refused and how it stands.
     pub(super) fn refusal(mut self, refusal: RefusalWire) -> Self {
         self.0.refusal = Some(refusal);
@@ -57,10 +70,10 @@ impl Problem {
     }
 }
 
-impl IntoResponse for Problem {
-    fn into_response(self) -> Response {
-        let Content { kind, detail, field, refusal, headers } = *self.0;
-        let wire = ProblemWire {
+impl Content {
+    fn into_wire(self) -> ProblemWire {
+        let Self { kind, detail, field, refusal, stream, headers: _ } = self;
+        ProblemWire {
             kind: format!("urn:tollgate:problem:{}", kind.code),
             title: kind.title,
             status: kind.status.as_u16(),
@@ -68,9 +81,16 @@ impl IntoResponse for Problem {
             code: kind.code,
             field,
             refusal,
-        };
-        let mut response = json(&wire, "application/problem+json");
-        *response.status_mut() = kind.status;
+            stream,
+        }
+    }
+}
+
+impl IntoResponse for Problem {
+    fn into_response(mut self) -> Response {
+        let (status, headers) = (self.0.kind.status, std::mem::take(&mut self.0.headers));
+        let mut response = json(&self.into_wire(), "application/problem+json");
+        *response.status_mut() = status;
         for (name, value) in headers {
             response.headers_mut().append(name, value);
         }

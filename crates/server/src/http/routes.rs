@@ -1,7 +1,10 @@
 //! The one table of routes: the router is made from it, and a test holds `openapi.json` to it.
 
 use super::guard::Door;
-use super::{App, consume, guard, limits, meters, openapi, problem, receipts};
+use super::{
+    App, calls, claim, consume, dead, enqueue, events, guard, history, lanes, limits, meters,
+    openapi, problem, queues, receipts, schedules, settle,
+};
 use axum::Router;
 use axum::routing::{MethodRouter, delete, get, post, put};
 use std::sync::Arc;
@@ -40,6 +43,35 @@ pub fn routes() -> Vec<Route> {
         route("POST", "/v1/meters/{name}/{partition}/close", post(meters::close)),
         route("POST", "/v1/meters/{name}/{partition}/reopen", post(meters::reopen)),
         route("POST", "/v1/meters/{name}/{partition}/reset", post(meters::reset)),
+        route("POST", "/v1/limits/{name}/pause", post(queues::pause_limit)),
+        route("POST", "/v1/limits/{name}/resume", post(queues::resume_limit)),
+        route("GET", "/v1/queues", get(queues::list)),
+        route("PUT", "/v1/queues/{queue}", put(queues::define)),
+        route("GET", "/v1/queues/{queue}", get(queues::read)),
+        route("POST", "/v1/queues/{queue}/pause", post(queues::pause)),
+        route("POST", "/v1/queues/{queue}/resume", post(queues::resume)),
+        route("GET", "/v1/queues/{queue}/lanes", get(lanes::list)),
+        route("PUT", "/v1/queues/{queue}/lanes/{lane}", put(lanes::weigh)),
+        route("POST", "/v1/queues/{queue}/lanes/{lane}/pause", post(lanes::pause)),
+        route("POST", "/v1/queues/{queue}/lanes/{lane}/resume", post(lanes::resume)),
+        route("POST", "/v1/queues/{queue}/calls", post(enqueue::enqueue)),
+        route("GET", "/v1/queues/{queue}/calls", get(calls::list)),
+        route("POST", "/v1/queues/{queue}/claim", post(claim::claim)),
+        route("POST", "/v1/settle", post(settle::settle)),
+        route("POST", "/v1/leases/renew", post(settle::renew)),
+        route("GET", "/v1/calls/{id}", get(calls::read)),
+        route("DELETE", "/v1/calls/{id}", delete(calls::cancel)),
+        route("GET", "/v1/dead", get(dead::list)),
+        route("POST", "/v1/dead/revive", post(dead::revive)),
+        route("POST", "/v1/dead/delete", post(dead::delete)),
+        route("GET", "/v1/schedules", get(schedules::list)),
+        route("PUT", "/v1/schedules/{name}", put(schedules::define)),
+        route("GET", "/v1/schedules/{name}", get(schedules::read)),
+        route("DELETE", "/v1/schedules/{name}", delete(schedules::remove)),
+        route("POST", "/v1/schedules/{name}/pause", post(schedules::pause)),
+        route("POST", "/v1/schedules/{name}/resume", post(schedules::resume)),
+        route("GET", "/v1/events", get(events::follow)),
+        route("GET", "/v1/history", get(history::search)),
         route("POST", "/v1/consume", post(consume::consume)),
         route("POST", "/v1/receipts/{receipt}/settle", post(receipts::settle)),
         route("POST", "/v1/receipts/{receipt}/cancel", post(receipts::cancel)),

@@ -2,13 +2,26 @@
 //!
 //! What does not apply is left out of an answer, never `null`.
 
+pub(super) mod call;
+pub(super) mod claim;
 pub(super) mod consume;
+pub(super) mod dead;
+pub(super) mod event;
+pub(super) mod explanation;
+pub(super) mod id;
+pub(super) mod instant;
+pub(super) mod lane;
 pub(super) mod limit;
 pub(super) mod limit_state;
 pub(super) mod meter;
+pub(super) mod new_call;
 pub(super) mod object;
+mod priority;
 pub(super) mod problem;
+pub(super) mod queue;
 pub(super) mod receipt;
 mod rule;
+pub(super) mod schedule;
+pub(super) mod settle;
 pub(super) mod span;
 pub(super) mod units;

@@ -2,13 +2,16 @@
 
 use crate::http::guard::Door;
 use crate::shutdown::Shutdown;
+use axum::body::{Body, Bytes, HttpBody};
+use hyper::body::Frame;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use std::convert::Infallible;
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::net::TcpStream;
 use tokio::time::interval;
@@ -24,12 +27,16 @@ pub(super) async fn answer(stream: TcpStream, door: Arc<Door>, shutdown: Shutdow
     // An answer in two packets must not wait for the first to be acknowledged. Where that cannot be
     // said, answers are late but right.
     let _ = stream.set_nodelay(true);
-    let activity = Activity::default();
+    let activity = Arc::new(Activity::default());
     let service = service_fn(|request| async {
         activity.begun.fetch_add(1, Ordering::Relaxed);
+        let answering = Answering(activity.clone());
         let response = door.answer(request).await;
-        activity.answered.fetch_add(1, Ordering::Relaxed);
-        Ok::<_, Infallible>(response)
+        // An answer without a known end is being given for as long as its body is there.
+        Ok::<_, Infallible>(match response.body().size_hint().exact() {
+            Some(_) => response,
+            None => response.map(|body| Body::new(Streaming { body, _answering: answering })),
+        })
     });
     // Hyper's own timer is off, for it is set anew for each request, and that costs more than the
     // decision.
@@ -49,6 +56,33 @@ pub(super) async fn answer(stream: TcpStream, door: Arc<Door>, shutdown: Shutdow
     };
     if let Err(error) = ended {
         tracing::debug!(%error, "connection failed");
+    }
+}
+
+/// A request that is being answered, until this is dropped.
+struct Answering(Arc<Activity>);
+
+impl Drop for Answering {
+    fn drop(&mut self) {
+        self.0.answered.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// The body of an answer that goes on.
+struct Streaming {
+    body: Body,
+    _answering: Answering,
+}
+
+impl HttpBody for Streaming {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        Pin::new(&mut self.body).poll_frame(context)
     }
 }
 

@@ -6,9 +6,9 @@ use std::future::Future;
 use tollgate_core::contract::StoreError as KeptError;
 use tollgate_core::contract::{CallView, CallsQuery, LaneState, QueueState};
 use tollgate_core::lanes::{
-    Act, Acted, CallId, Claimed, Explanation, Lease, QueueSpec, Record, Scope, Write,
+    Act, Acted, CallId, Claimed, Explanation, Lease, NewCall, QueueSpec, Record, Scope, Write,
 };
-use tollgate_core::{LaneName, LimitName, QueueName, Span};
+use tollgate_core::{LaneName, LimitName, Now, QueueName, Span};
 use tollgate_engine::{Call, Engine, Error, Job, Outcome, Schedule, StoreError, When, Worked};
 
 impl Tollgate {
@@ -51,6 +51,17 @@ impl Tollgate {
         self.engine()?.claim(queue, most, wait).await
     }
 
+    /// Like [`Self::claim`], with leases of this length instead of the queue's.
+    pub async fn claim_for(
+        &self,
+        queue: &str,
+        most: usize,
+        wait: impl Into<Span>,
+        lease: impl Into<Span>,
+    ) -> Result<Vec<Claimed>, Error> {
+        self.engine()?.claim_for(queue, most, wait, lease).await
+    }
+
     /// Settles a start, and makes what follows from it, in one act.
     pub async fn settle(&self, lease: Lease, outcome: Outcome) -> Result<Acted, Error> {
         self.engine()?.settle(lease, outcome).await
@@ -59,6 +70,17 @@ impl Tollgate {
     /// Makes one atomic change: settles, cancels, enqueues, writes records, counts joins down.
     pub async fn act(&self, act: Act) -> Result<Acted, Error> {
         self.engine()?.act(act).await
+    }
+
+    /// Makes changes, each whole or not at all, in order; says what came of each. Cheaper than one by
+    /// one.
+    pub async fn act_all(&self, acts: Vec<Act>) -> Result<Vec<Result<Acted, Error>>, Error> {
+        self.engine()?.act_all(acts).await
+    }
+
+    /// The present, as the store counts it.
+    pub async fn now(&self) -> Result<Now, Error> {
+        self.engine()?.now().await
     }
 
     /// Writes a record of Tollgate's own, which [`Self::act`] does not: for servers and the like.
@@ -146,6 +168,11 @@ impl Tollgate {
         self.engine()?.queue_state(queue).await
     }
 
+    /// How many claims wait for calls of a queue, in this process: if none does, nothing starts.
+    pub fn asking(&self, queue: &str) -> usize {
+        self.engine().map_or(0, |engine| engine.asking(queue))
+    }
+
     /// Lanes of a queue by name, after one, up to 1,000; `None` if there is no such queue.
     pub async fn lanes(
         &self,
@@ -214,6 +241,16 @@ impl Tollgate {
         self.engine()?.schedule(name, queue, when, call).await
     }
 
+    /// Like [`Self::schedule`], with a call whose times are written as from the epoch.
+    pub async fn schedule_new(
+        &self,
+        name: &str,
+        when: When,
+        call: NewCall,
+    ) -> Result<Schedule, Error> {
+        self.engine()?.schedule_new(name, when, call).await
+    }
+
     /// Removes a schedule; says whether there was one.
     pub async fn unschedule(&self, name: &str) -> Result<bool, Error> {
         self.engine()?.unschedule(name).await
@@ -236,6 +273,11 @@ impl Tollgate {
         most: usize,
     ) -> Result<Vec<Schedule>, Error> {
         self.engine()?.schedules(after, most).await
+    }
+
+    /// A schedule; `None` if there is none of that name.
+    pub async fn schedule_state(&self, name: &str) -> Result<Option<Schedule>, Error> {
+        self.engine()?.schedule_state(name).await
     }
 
     /// A worker of a queue.

@@ -4,7 +4,7 @@ use super::kinds::{self, Kind};
 use super::{HeaderValue, Problem};
 use crate::http::wire::problem::RefusalWire;
 use axum::http::header::RETRY_AFTER;
-use tollgate::lanes::{MeterError, StoreError as KeptError};
+use tollgate::lanes::{ActError, MeterError, QueueError, StoreError as KeptError, TollError};
 use tollgate::{AskError, Error, LimitError, NameError, Refusal, StoreError};
 
 impl From<Error> for Problem {
@@ -12,8 +12,14 @@ impl From<Error> for Problem {
         match error {
             Error::Refused(refusal) => refused(&refusal),
             Error::Invalid(error) => Self::new(of_ask(&error), error.to_string()),
+            Error::Store(StoreError::LimitsOnly) => Self::new(
+                kinds::LIMITS_ONLY,
+                "this server was started with --memory and keeps limits alone: start it without, and it keeps calls, too",
+            ),
             Error::Store(error) => Self::new(of_store(&error), error.to_string()),
             Error::Meter(error) => Self::new(of_meter(&error), error.to_string()),
+            Error::Act(error) => of_act(&error),
+            Error::Queue(error) => Self::new(of_queue(&error), error.to_string()),
             other => Self::new(kinds::STORE_FAILED, other.to_string()),
         }
     }
@@ -36,13 +42,15 @@ fn of_ask(error: &AskError) -> Kind {
         AskError::NoToll => kinds::NO_TOLL,
         AskError::TooManyTolls { .. } => kinds::TOO_MANY_TOLLS,
         AskError::DelayWithSlots { .. } => kinds::DELAY_WITH_SLOTS,
-        AskError::Name(NameError::Empty { .. }) => kinds::NAME_EMPTY,
-        AskError::Name(NameError::TooLong { .. }) => kinds::NAME_TOO_LONG,
+        AskError::Name(error) => of_name(error),
         AskError::Limit { error, .. } => of_limit(error),
         AskError::ActualTooLarge { .. } => kinds::ACTUAL_TOO_LARGE,
         AskError::NotPaid { .. } => kinds::NOT_PAID,
         AskError::NothingHeld => kinds::NOTHING_HELD,
         AskError::ReceiptSpent => kinds::RECEIPT_SPENT,
+        AskError::Toll(error) => of_toll(error),
+        AskError::InstantInSchedule => kinds::INSTANT_IN_SCHEDULE,
+        AskError::ReservedQueue | AskError::ReservedKey => kinds::RESERVED_NAME,
         _ => kinds::INVALID_ASK,
     }
 }
@@ -62,6 +70,65 @@ fn of_limit(error: &LimitError) -> Kind {
         LimitError::UnknownZone { .. } => kinds::LIMIT_UNKNOWN_ZONE,
         LimitError::NotACalendarPeriod { .. } => kinds::LIMIT_NOT_A_CALENDAR_PERIOD,
         LimitError::Misplaced { .. } => kinds::LIMIT_MISPLACED,
+        _ => kinds::INVALID_ASK,
+    }
+}
+
+fn of_act(error: &ActError) -> Problem {
+    let kind = match error {
+        ActError::LeaseLost { .. } => kinds::LEASE_LOST,
+        ActError::NotPaid { .. } => kinds::NOT_PAID,
+        ActError::UnknownQueue { .. } => kinds::UNKNOWN_QUEUE,
+        ActError::Toll { error, .. } => of_toll(error),
+        ActError::QueueFull { .. } => kinds::QUEUE_FULL,
+        ActError::TooManyChanges { .. } | ActError::TooManyBytes { .. } => kinds::TOO_MANY_CHANGES,
+        ActError::BodyTooLong { .. } => kinds::CALL_BODY_TOO_LONG,
+        ActError::Name(error) => of_name(error),
+        _ => kinds::INVALID_ASK,
+    };
+    let detail = match error {
+        // Who settles several is told of each in its place.
+        ActError::LeaseLost { .. } => {
+            "the lease is lost: it was settled or has expired, and another worker may have the call"
+                .to_owned()
+        }
+        ActError::NotPaid { limit, .. } => {
+            format!("the call pays nothing at {limit}: settle what it paid")
+        }
+        other => other.to_string(),
+    };
+    let problem = Problem::new(kind, detail);
+    match error {
+        // Nobody knows when there is room; a producer that asks every second is no burden.
+        ActError::QueueFull { .. } => problem.header(RETRY_AFTER, HeaderValue::from(1)),
+        _ => problem,
+    }
+}
+
+fn of_toll(error: &TollError) -> Kind {
+    match error {
+        TollError::UnknownLimit { .. } => kinds::UNKNOWN_LIMIT,
+        TollError::WeightZero { .. } => kinds::WEIGHT_ZERO,
+        TollError::WeightOverCapacity { .. } => kinds::WEIGHT_OVER_CAPACITY,
+        TollError::TooMany { .. } => kinds::TOO_MANY_TOLLS,
+        _ => kinds::INVALID_ASK,
+    }
+}
+
+fn of_name(error: &NameError) -> Kind {
+    match error {
+        NameError::Empty { .. } => kinds::NAME_EMPTY,
+        _ => kinds::NAME_TOO_LONG,
+    }
+}
+
+fn of_queue(error: &QueueError) -> Kind {
+    match error {
+        QueueError::Parallel { .. } => kinds::QUEUE_PARALLEL,
+        QueueError::Lease { .. } => kinds::QUEUE_LEASE,
+        QueueError::NoAttempts => kinds::QUEUE_NO_ATTEMPTS,
+        QueueError::NoDepth => kinds::QUEUE_NO_DEPTH,
+        QueueError::TooManyTolls { .. } => kinds::QUEUE_TOO_MANY_TOLLS,
         _ => kinds::INVALID_ASK,
     }
 }

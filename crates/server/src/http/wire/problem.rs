@@ -17,6 +17,17 @@ pub(in crate::http) struct ProblemWire {
     pub(in crate::http) field: Option<String>,
     #[serde(flatten)]
     pub(in crate::http) refusal: Option<RefusalWire>,
+    #[serde(flatten)]
+    pub(in crate::http) stream: Option<StreamWire>,
+}
+
+/// How far a stream of calls was taken.
+#[derive(Debug, Serialize)]
+pub(in crate::http) struct StreamWire {
+    /// So many calls are accepted and durable.
+    pub(in crate::http) accepted: u64,
+    /// The line that could not be taken, from 1 on.
+    pub(in crate::http) line: u64,
 }
 
 /// Which toll was refused, why, and until when.
@@ -45,7 +56,8 @@ impl From<&Refusal> for RefusalWire {
     }
 }
 
-fn cause(cause: Cause) -> &'static str {
+/// What is in the way, in a word.
+pub(super) fn cause(cause: Cause) -> &'static str {
     match cause {
         Cause::Spent => "spent",
         Cause::Slots => "slots",
@@ -53,6 +65,7 @@ fn cause(cause: Cause) -> &'static str {
         Cause::Turn => "turn",
         Cause::Impossible => "impossible",
         Cause::Missing => "missing",
+        Cause::Paused => "paused",
         _ => "other",
     }
 }

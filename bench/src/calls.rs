@@ -1,0 +1,35 @@
+//! Calls over HTTP, end to end: handed in, claimed and settled by clients beside the server.
+//!
+//! The server is a process of its own, on as many threads as `tollgate serve` has; all clients are one
+//! thread of this process, each on a connection of its own.
+
+mod connection;
+mod gated;
+mod idle;
+mod latency;
+mod served;
+mod throughput;
+
+pub(crate) use served::{COMMAND, serve_here};
+
+use crate::table::Table;
+
+/// What can be measured.
+pub(crate) const PARTS: [&str; 4] = ["throughput", "gated", "latency", "idle"];
+
+/// Measures one part and makes a table.
+pub(crate) fn measure(part: &str) -> anyhow::Result<Table> {
+    match part {
+        "throughput" => throughput::measure(),
+        "gated" => gated::measure(),
+        "latency" => latency::measure(),
+        "idle" => idle::measure(),
+        other => anyhow::bail!("there is no part {other}: choose among {PARTS:?}"),
+    }
+}
+
+/// Runs clients to their end on this thread.
+fn on_this_thread<F: Future<Output = anyhow::Result<T>>, T>(clients: F) -> anyhow::Result<T> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    runtime.block_on(clients)
+}

@@ -1,0 +1,91 @@
+//! A server in a process of its own, in a folder on this disk.
+
+use std::io::{BufRead as _, BufReader};
+use std::net::SocketAddr;
+use std::process::{Child, Command, Stdio};
+
+use anyhow::{Context as _, ensure};
+use tollgate::Tollgate;
+use tollgate_server::{Server, Settings};
+
+use super::connection::Connection;
+use crate::folder::Folder;
+use crate::process;
+
+/// The child's command.
+pub(crate) const COMMAND: &str = "serve";
+
+/// A server that runs until this is dropped.
+pub(super) struct Served {
+    pub(super) address: SocketAddr,
+    child: Child,
+    _folder: Folder,
+}
+
+impl Served {
+    pub(super) fn start() -> anyhow::Result<Self> {
+        let folder = Folder::new("calls")?;
+        let mut child = Command::new(std::env::current_exe()?)
+            .args([COMMAND.as_ref(), folder.path.as_os_str()])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()?;
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().context("no output")?).read_line(&mut line)?;
+        let address = line.trim().parse().with_context(|| format!("no address: {line:?}"))?;
+        Ok(Self { address, child, _folder: folder })
+    }
+
+    pub(super) async fn connect(&self) -> anyhow::Result<Connection> {
+        Connection::open(self.address).await
+    }
+
+    /// Tells the server something that it must agree to.
+    pub(super) async fn tell(
+        &self,
+        method: &str,
+        path: &str,
+        body: &str,
+    ) -> anyhow::Result<String> {
+        let mut connection = self.connect().await?;
+        let answer = connection.ask(method, path, body.as_bytes()).await?;
+        Ok(String::from_utf8(answer.to_vec())?)
+    }
+
+    /// The processor time of the server so far.
+    pub(super) fn cpu_ns(&self) -> anyhow::Result<u64> {
+        process::cpu_ns_of(self.child.id())
+    }
+
+    /// The memory of the server now.
+    pub(super) fn resident_bytes(&self) -> anyhow::Result<u64> {
+        process::memory_bytes_of(self.child.id(), "VmRSS")
+    }
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Serves until the parent is gone.
+pub(crate) fn serve_here(folder: &str, say: impl FnOnce(SocketAddr)) -> anyhow::Result<()> {
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    runtime.block_on(async {
+        let gate = Tollgate::open(folder).await?;
+        let settings = Settings { listen: ([127, 0, 0, 1], 0).into(), token: None };
+        let server = Server::bind(gate, settings).await?;
+        say(server.address());
+        let (gone, parent) = tokio::sync::oneshot::channel::<()>();
+        std::thread::spawn(move || {
+            let _ = std::io::stdin().lines().count();
+            drop(gone);
+        });
+        server.serve(async { drop(parent.await) }).await;
+        anyhow::Ok(())
+    })?;
+    ensure!(!folder.is_empty(), "a folder is needed");
+    Ok(())
+}

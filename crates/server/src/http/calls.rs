@@ -1,0 +1,141 @@
+//! `/v1/calls`: a call with why it waits and what became of it; lists of calls; taking one back.
+
+use super::Shared;
+use super::body::{Json, JsonIfAny};
+use super::caller::Caller;
+use super::path::{Filter, InPath, Listing, cut, wanted};
+use super::problem::{Problem, kinds};
+use super::queues::known;
+use super::wire::call::{
+    BodyWire, CallPageWire, CallStateWire, CallViewWire, EndedCallWire, WholeCallWire, end,
+};
+use super::wire::event::EventWire;
+use super::wire::explanation::ExplanationWire;
+use super::wire::id::IdWire;
+use super::wire::meter::NothingWire;
+use super::wire::receipt::CancelledWire;
+use axum::extract::State;
+use axum::response::{IntoResponse, Response};
+use serde::Deserialize;
+use tollgate::lanes::{CallId, CallView, CallsQuery, Event, LaneName, QueueName};
+use tollgate::{Error, Tollgate};
+
+/// Which calls of a queue are asked for.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct CallsFilter {
+    lane: Option<String>,
+    state: Option<CallStateWire>,
+    after: Option<IdWire>,
+    limit: Option<usize>,
+}
+
+impl Filter for CallsFilter {
+    const FIELDS: &'static str = "`lane`, `state`, `after` and `limit`";
+
+    fn limit(&self) -> Option<usize> {
+        self.limit
+    }
+}
+
+pub(super) async fn read(
+    State(app): Shared,
+    caller: Caller,
+    InPath(id): InPath<String>,
+) -> Result<Response, Problem> {
+    let call = named(&id)?;
+    let history = app.gate.history_of(call).await?;
+    let Some(view) = ours(app.gate.call(call).await?, &caller) else {
+        return Ok(Json(ended(call, &history, &caller, &id)?).into_response());
+    };
+    let body = app.gate.body(call).await?.unwrap_or_default();
+    let (explanation, now) = (app.gate.explain(call).await?, app.gate.now().await?);
+    let whole = WholeCallWire {
+        call: CallViewWire::new(&view, &caller, now),
+        body: BodyWire::new(&body),
+        waiting: explanation.map(|it| ExplanationWire::new(&it, &caller, now)),
+        history: history.iter().map(|event| EventWire::new(event, &caller)).collect(),
+    };
+    Ok(Json(whole).into_response())
+}
+
+pub(super) async fn list(
+    State(app): Shared,
+    caller: Caller,
+    InPath(queue): InPath<String>,
+    Listing(filter, most): Listing<CallsFilter>,
+) -> Result<Json<CallPageWire>, Problem> {
+    known(&app.gate, &caller, &queue).await?;
+    let query = CallsQuery {
+        queue: QueueName::new(&caller.inner(&queue)).map_err(Error::from)?,
+        lane: filter.lane.as_deref().map(LaneName::new).transpose().map_err(Error::from)?,
+        state: filter.state.map(Into::into),
+        after: filter.after.map(|after| after.0),
+        most,
+    };
+    page(&app.gate, &caller, query).await.map(Json)
+}
+
+pub(super) async fn cancel(
+    State(app): Shared,
+    caller: Caller,
+    InPath(id): InPath<String>,
+    _: JsonIfAny<NothingWire>,
+) -> Result<Json<CancelledWire>, Problem> {
+    let call = named(&id)?;
+    let view = ours(app.gate.call(call).await?, &caller);
+    if view.is_none() || !app.gate.cancel(call).await? {
+        return Err(unknown(&id));
+    }
+    Ok(Json(CancelledWire { cancelled: true }))
+}
+
+/// A page of calls that are the caller's.
+pub(super) async fn page(
+    gate: &Tollgate,
+    caller: &Caller,
+    query: CallsQuery,
+) -> Result<CallPageWire, Problem> {
+    let most = query.most;
+    let mut found = gate.calls(CallsQuery { most: wanted(most), ..query }).await?;
+    let has_more = cut(&mut found, most);
+    let now = gate.now().await?;
+    let next = found.last().map(|call| IdWire(call.id)).filter(|_| has_more);
+    let calls = found.iter().map(|call| CallViewWire::new(call, caller, now)).collect();
+    Ok(CallPageWire { calls, next })
+}
+
+/// The call that a path names.
+pub(super) fn named(id: &str) -> Result<CallId, Problem> {
+    IdWire::read(id).map(|id| id.0).ok_or_else(|| unknown(id))
+}
+
+fn ours(view: Option<CallView>, caller: &Caller) -> Option<CallView> {
+    view.filter(|view| caller.outer(&view.queue).is_some())
+}
+
+/// A call that is no more, as long as its end is kept.
+fn ended(
+    call: CallId,
+    history: &[Event],
+    caller: &Caller,
+    id: &str,
+) -> Result<EndedCallWire, Problem> {
+    let last = history.iter().rev().find_map(|event| Some((event, event.end()?)));
+    let (last, how) = last.ok_or_else(|| unknown(id))?;
+    let queue = caller.outer(&last.queue).ok_or_else(|| unknown(id))?;
+    Ok(EndedCallWire {
+        id: IdWire(call),
+        queue: queue.to_owned(),
+        lane: last.lane.as_str().to_owned(),
+        state: end(how),
+        history: history.iter().map(|event| EventWire::new(event, caller)).collect(),
+    })
+}
+
+fn unknown(id: &str) -> Problem {
+    let id: String = id.chars().take(64).collect();
+    let detail =
+        format!("there is no call {id}, or it ended so long ago that history has forgotten it");
+    Problem::new(kinds::UNKNOWN_CALL, detail)
+}

@@ -1,0 +1,111 @@
+//! `/v1/queues/{queue}/claim`: calls that a worker starts now, as soon as there are some.
+
+use super::body::{Json, Large};
+use super::caller::Caller;
+use super::path::InPath;
+use super::problem::{Problem, invalid_field};
+use super::queues::known;
+use super::settle::settle_all;
+use super::wire::claim::{ClaimAnswerWire, ClaimWire, ClaimedWire};
+use super::wire::units::Units;
+use super::{App, Shared};
+use axum::extract::State;
+use axum::response::{IntoResponse, Response};
+use tollgate::lanes::Claimed;
+use tollgate::lanes::claim::CLAIM_MAX;
+use tollgate::lanes::queue::LEASE_MAX;
+use tollgate::{Error, Span};
+
+/// Longest wait: a connection is kept open for it.
+const WAIT_MAX: Span = Span::from_minutes(10);
+/// Longest name of a worker: it goes into the log.
+const WORKER_CHARS_MAX: usize = 128;
+/// A call that is not started within so long after the answer is to be handed back.
+const START_WITHIN: Span = Span::from_secs(1);
+
+/// Settles what the worker has done, and starts calls for it. If the client goes while it waits, or
+/// before it has the answer, its calls wait again.
+pub(super) async fn claim(
+    State(app): Shared,
+    caller: Caller,
+    InPath(queue): InPath<String>,
+    body: Large,
+) -> Result<Response, Problem> {
+    let request: ClaimWire<'_> = if body.bytes.is_empty() { none() } else { body.one()? };
+    let wanted = Wanted::new(&request)?;
+    let settles = settle_all(&app, &caller, &request.settle);
+    let name = caller.inner(&queue);
+    // In this order, and at once: what is settled makes room for what is claimed, in one commit.
+    let first = wanted.claim(&app, &name, Span::ZERO);
+    let (settled, claimed) = tokio::join!(biased; settles, first);
+    let (settled, mut claimed) = (settled?, claimed?);
+    if claimed.is_empty() && wanted.max > 0 {
+        known(&app.gate, &caller, &queue).await?;
+        // Boxed: claims that find calls need not carry the room for it.
+        claimed = Box::pin(wanted.wait(&app, &name)).await?;
+    }
+    if let Some(worker) = &request.worker {
+        tracing::debug!(%queue, %worker, calls = claimed.len(), "calls claimed");
+    }
+    let calls = claimed.iter().map(|claimed| ClaimedWire::new(claimed, &app, &caller)).collect();
+    let start_within_ms = START_WITHIN.as_millis_ceil();
+    Ok(Json(ClaimAnswerWire { calls, start_within_ms, settled }).into_response())
+}
+
+/// What a worker wants, within bounds.
+struct Wanted {
+    max: usize,
+    wait: Span,
+    lease: Option<Span>,
+}
+
+impl Wanted {
+    fn new(request: &ClaimWire<'_>) -> Result<Self, Problem> {
+        let max = request.max.map_or(1, |Units(max)| max);
+        let max = usize::try_from(max).unwrap_or(usize::MAX);
+        if max > CLAIM_MAX {
+            let why =
+                format!("a claim has up to {CLAIM_MAX} calls: as many as you have free hands");
+            return Err(invalid_field("max", &why));
+        }
+        let wait = request.wait.map_or(Span::ZERO, |wait| wait.0);
+        if wait > WAIT_MAX {
+            return Err(invalid_field("wait", &format!("{wait} is over the longest, {WAIT_MAX}")));
+        }
+        let worker = request.worker.as_deref().unwrap_or_default();
+        if worker.chars().count() > WORKER_CHARS_MAX {
+            let why = format!("the name of a worker has up to {WORKER_CHARS_MAX} characters");
+            return Err(invalid_field("worker", &why));
+        }
+        let lease = request.lease.map(|lease| lease.0);
+        if lease.is_some_and(|lease| lease.is_zero() || lease > LEASE_MAX) {
+            return Err(invalid_field("lease", "a lease lasts for up to 1d, as in \"30s\""));
+        }
+        Ok(Self { max, wait, lease })
+    }
+
+    async fn claim(&self, app: &App, queue: &str, wait: Span) -> Result<Vec<Claimed>, Error> {
+        match self.lease {
+            Some(lease) => app.gate.claim_for(queue, self.max, wait, lease).await,
+            None => app.gate.claim(queue, self.max, wait).await,
+        }
+    }
+
+    /// Waits until there are calls, it was long enough, or the server ends.
+    async fn wait(&self, app: &App, queue: &str) -> Result<Vec<Claimed>, Error> {
+        if self.wait.is_zero() {
+            return Ok(Vec::new());
+        }
+        tokio::select! {
+            // The claim first: who has calls when the server ends still gets them.
+            biased;
+            claimed = self.claim(app, queue, self.wait) => claimed,
+            () = app.shutdown.begun() => Ok(Vec::new()),
+        }
+    }
+}
+
+/// A claim that says nothing.
+fn none() -> ClaimWire<'static> {
+    ClaimWire { max: None, wait: None, lease: None, worker: None, settle: Vec::new() }
+}

@@ -1,0 +1,74 @@
+//! Claims as they travel.
+
+use super::call::{AttemptsWire, BodyWire};
+use super::id::IdWire;
+use super::object::Object;
+use super::settle::{SettledWire, SettlementWire};
+use super::span::SpanWire;
+use super::units::Units;
+use crate::http::App;
+use crate::http::caller::Caller;
+use crate::lease;
+use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
+use tollgate::lanes::Claimed;
+
+/// A worker asks for calls that it starts now.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(in crate::http) struct ClaimWire<'a> {
+    /// At most so many: the worker's free hands.
+    pub(in crate::http) max: Option<Units>,
+    pub(in crate::http) wait: Option<SpanWire>,
+    pub(in crate::http) lease: Option<SpanWire>,
+    /// Who it is, for the log.
+    #[serde(borrow)]
+    pub(in crate::http) worker: Option<Cow<'a, str>>,
+    #[serde(borrow, default)]
+    pub(in crate::http) settle: Vec<Object<SettlementWire<'a>>>,
+}
+
+/// Calls to be started now.
+#[derive(Debug, Serialize)]
+pub(in crate::http) struct ClaimAnswerWire<'a> {
+    pub(in crate::http) calls: Vec<ClaimedWire<'a>>,
+    /// What is not started by then is to be handed back.
+    pub(in crate::http) start_within_ms: u64,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(in crate::http) settled: Vec<SettledWire>,
+}
+
+/// A call to be started now.
+#[derive(Debug, Serialize)]
+pub(in crate::http) struct ClaimedWire<'a> {
+    id: IdWire,
+    lane: &'a str,
+    #[serde(flatten)]
+    body: BodyWire<'a>,
+    lease: String,
+    /// When the lease ends unless it is renewed.
+    lease_ms: u64,
+    /// Which attempt this is, from 1 on.
+    attempt: u32,
+    /// What came of those before.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    attempts: Option<AttemptsWire>,
+}
+
+impl<'a> ClaimedWire<'a> {
+    pub(in crate::http) fn new(claimed: &'a Claimed, app: &App, caller: &Caller) -> Self {
+        let started = &claimed.started;
+        let before = started.attempts;
+        let attempt = [before.failures, before.crashes, before.limited];
+        let attempt = attempt.into_iter().fold(1, u32::saturating_add);
+        Self {
+            id: IdWire(started.lease.call),
+            lane: &started.lane,
+            body: BodyWire::new(&claimed.body),
+            lease: lease::encode(started.lease, caller.namespace(), &app.seal),
+            lease_ms: started.expires.since(started.at).as_millis_ceil(),
+            attempt,
+            attempts: (attempt > 1).then(|| before.into()),
+        }
+    }
+}

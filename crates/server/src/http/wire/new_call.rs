@@ -1,0 +1,215 @@
+//! Calls as they are handed in.
+
+use super::instant::InstantWire;
+use super::object::Object;
+use super::priority::PriorityWire;
+use super::span::SpanWire;
+use super::units::Units;
+use crate::http::caller::Caller;
+use crate::http::problem::Problem;
+use crate::http::problem::kinds::{self, Kind};
+use base64::Engine;
+use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
+use serde::{Deserialize, Deserializer};
+use serde_json::value::RawValue;
+use sha2::{Digest, Sha256};
+use std::borrow::Cow;
+use tollgate::lanes::{Key, LaneName, LimitName, NewCall, Partition, QueueName, Toll};
+use tollgate::{NameError, Now, Timestamp};
+
+/// A call: `{"lane":"acme","body":{…},"tolls":[{"limit":"stripe","partition":"acme"}]}`.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(in crate::http) struct CallWire<'a> {
+    /// Where no path says which.
+    queue: Option<Cow<'a, str>>,
+    #[serde(borrow)]
+    lane: Cow<'a, str>,
+    #[serde(borrow, default, deserialize_with = "even_null")]
+    body: Option<&'a RawValue>,
+    body_base64: Option<Cow<'a, str>>,
+    #[serde(borrow, default)]
+    tolls: Vec<Object<CallTollWire<'a>>>,
+    #[serde(default)]
+    priority: PriorityWire,
+    delay: Option<SpanWire>,
+    not_before: Option<InstantWire>,
+    expires_after: Option<SpanWire>,
+    expires_at: Option<InstantWire>,
+    dedupe_id: Option<Cow<'a, str>>,
+    #[serde(default)]
+    dedupe_content: bool,
+    supersedes: Option<Cow<'a, str>>,
+}
+
+/// What a call owes at one meter when it starts.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct CallTollWire<'a> {
+    #[serde(borrow)]
+    limit: Cow<'a, str>,
+    partition: Option<Cow<'a, str>>,
+    weight: Option<Units>,
+    /// Whether an upstream that asks for a pause closes this meter; unsaid, the first toll's alone.
+    feedback: Option<bool>,
+}
+
+/// Dedupe keys that begin so are made here.
+pub(in crate::http) const OWN_KEYS: &str = "tollgate/";
+/// Keys of calls that are known by their content.
+pub(in crate::http) const CONTENT_KEYS: &str = "tollgate/content/";
+
+/// Reads what is there, `null` too.
+fn even_null<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<&'de RawValue>, D::Error> {
+    Deserialize::deserialize(deserializer).map(Some)
+}
+
+/// What is wrong with a call, and where.
+#[derive(Debug)]
+pub(in crate::http) struct Fault {
+    pub(in crate::http) kind: Kind,
+    pub(in crate::http) field: &'static str,
+    pub(in crate::http) why: String,
+}
+
+impl Fault {
+    /// The problem with the call that is at this place of the body; `""` for the body itself.
+    pub(in crate::http) fn problem(&self, at: &str) -> Problem {
+        let dot = if at.is_empty() { "" } else { "." };
+        let path = format!("{at}{dot}{}", self.field);
+        Problem::new(self.kind, format!("`{path}`: {}", self.why)).field(&path)
+    }
+}
+
+/// Where a call is handed in, by whom and when.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::http) struct Desk<'a> {
+    pub(in crate::http) caller: &'a Caller,
+    /// Which queue, unless the call says.
+    pub(in crate::http) queue: Option<&'a QueueName>,
+    pub(in crate::http) now: Now,
+}
+
+impl CallWire<'_> {
+    /// The call that is meant, by the names of the store.
+    pub(in crate::http) fn new_call(&self, desk: Desk<'_>) -> Result<NewCall, Fault> {
+        let named = |field| move |error: NameError| named(field, &error);
+        let lane = LaneName::new(&self.lane).map_err(named("lane"))?;
+        let body = self.body_bytes()?;
+        let key = |field, text: Option<&str>| {
+            text.map(|text| Key::new(text).map_err(named(field))).transpose()
+        };
+        Ok(NewCall {
+            queue: self.queue(desk)?,
+            tolls: self.tolls(desk.caller)?,
+            priority: self.priority.0,
+            not_before: either(("delay", self.delay), ("not_before", self.not_before), desk.now)?,
+            expires: either(
+                ("expires_after", self.expires_after),
+                ("expires_at", self.expires_at),
+                desk.now,
+            )?,
+            dedupe: match (&self.dedupe_id, self.dedupe_content) {
+                (Some(_), true) => {
+                    return Err(invalid(
+                        "dedupe_content",
+                        "a call with a `dedupe_id` is known by that: leave one out",
+                    ));
+                }
+                (Some(id), false) if id.starts_with(OWN_KEYS) => {
+                    let why = format!(
+                        "keys that begin with {OWN_KEYS:?} are Tollgate's own: choose another"
+                    );
+                    return Err(invalid("dedupe_id", &why));
+                }
+                (id, false) => key("dedupe_id", id.as_deref())?,
+                (None, true) => key("dedupe_content", Some(&content_key(&lane, &body)))?,
+            },
+            supersedes: key("supersedes", self.supersedes.as_deref())?,
+            lane,
+            body,
+        })
+    }
+
+    /// Whether it names instants of the wall clock.
+    pub(in crate::http) fn has_instants(&self) -> bool {
+        self.not_before.is_some() || self.expires_at.is_some()
+    }
+
+    fn queue(&self, desk: Desk<'_>) -> Result<QueueName, Fault> {
+        match (desk.queue, &self.queue) {
+            (Some(queue), None) => Ok(queue.clone()),
+            (None, Some(name)) => {
+                QueueName::new(&desk.caller.inner(name)).map_err(|error| named("queue", &error))
+            }
+            (Some(_), Some(_)) => Err(invalid("queue", "the queue is named already: leave it out")),
+            (None, None) => Err(invalid("queue", "missing field `queue`: where the call goes")),
+        }
+    }
+
+    fn body_bytes(&self) -> Result<Box<[u8]>, Fault> {
+        match (self.body, &self.body_base64) {
+            (Some(_), Some(_)) => {
+                Err(invalid("body_base64", "a call has one body: leave out `body`, or this"))
+            }
+            (Some(json), None) => Ok(json.get().as_bytes().into()),
+            (None, Some(text)) => match STANDARD.decode(&**text) {
+                Ok(bytes) => Ok(bytes.into()),
+                Err(error) => Err(invalid("body_base64", &format!("this is not base64: {error}"))),
+            },
+            (None, None) => Ok([].into()),
+        }
+    }
+
+    fn tolls(&self, caller: &Caller) -> Result<Vec<Toll>, Fault> {
+        let is_said = self.tolls.iter().any(|Object(toll)| toll.feedback.is_some());
+        let tolls = self.tolls.iter().enumerate().map(|(nth, Object(toll))| {
+            let limit = LimitName::new(&caller.inner(&toll.limit));
+            let partition = toll.partition.as_deref().map(Partition::new).transpose();
+            Ok(Toll {
+                limit: limit.map_err(|error| named("tolls", &error))?,
+                partition: partition.map_err(|error| named("tolls", &error))?,
+                weight: toll.weight.map_or(1, |Units(weight)| weight),
+                hears_feedback: toll.feedback.unwrap_or(nth == 0 && !is_said),
+            })
+        });
+        tolls.collect()
+    }
+}
+
+/// An instant that is given as such, or as the time until then.
+fn either(
+    (after_field, after): (&str, Option<SpanWire>),
+    (at_field, at): (&'static str, Option<InstantWire>),
+    now: Now,
+) -> Result<Option<Timestamp>, Fault> {
+    match (after, at) {
+        (Some(_), Some(_)) => Err(invalid(
+            at_field,
+            &format!("leave out `{after_field}`, or this: they say the same"),
+        )),
+        (Some(after), None) => Ok(Some(now.wall.plus(after.0))),
+        (None, at) => Ok(at.map(|at| at.0)),
+    }
+}
+
+/// What two calls have in common that are one if their content is the same.
+fn content_key(lane: &LaneName, body: &[u8]) -> String {
+    let length = u64::try_from(lane.len()).unwrap_or(u64::MAX).to_be_bytes();
+    let digest = Sha256::new().chain_update(length).chain_update(lane.as_str()).chain_update(body);
+    format!("{CONTENT_KEYS}{}", URL_SAFE_NO_PAD.encode(digest.finalize()))
+}
+
+fn named(field: &'static str, error: &NameError) -> Fault {
+    let kind = match error {
+        NameError::Empty { .. } => kinds::NAME_EMPTY,
+        _ => kinds::NAME_TOO_LONG,
+    };
+    Fault { kind, field, why: error.to_string() }
+}
+
+fn invalid(field: &'static str, why: &str) -> Fault {
+    Fault { kind: kinds::INVALID_BODY, field, why: why.to_owned() }
+}

@@ -1,0 +1,138 @@
+//! What came of starts, as it travels.
+
+use super::id::IdWire;
+use super::new_call::{CallWire, Desk};
+use super::object::Object;
+use super::problem::ProblemWire;
+use super::span::SpanWire;
+use super::units::Units;
+use crate::http::App;
+use crate::http::caller::Caller;
+use crate::http::problem::{Problem, invalid_field, kinds};
+use crate::lease;
+use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use tollgate::lanes::{Act, Acted, LimitName, Settle, Settlement};
+use tollgate::{AskError, Error, NameError, Now, UNITS_MAX};
+
+/// What came of one start, and what follows from it.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(in crate::http) struct SettlementWire<'a> {
+    #[serde(borrow)]
+    lease: Cow<'a, str>,
+    outcome: OutcomeWire,
+    after: Option<SpanWire>,
+    #[serde(default)]
+    actual: BTreeMap<String, Units>,
+    #[serde(borrow, default)]
+    /// Calls that are enqueued in the same act, each with its queue.
+    enqueue: Vec<Object<CallWire<'a>>>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum OutcomeWire {
+    Done,
+    Retry,
+    Release,
+    Dead,
+    Limited,
+}
+
+/// Which leases to hold, and for how long from now.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(in crate::http) struct RenewWire<'a> {
+    #[serde(borrow)]
+    pub(in crate::http) leases: Vec<Cow<'a, str>>,
+    #[serde(rename = "for")]
+    pub(in crate::http) span: SpanWire,
+}
+
+/// Of each lease, whether it was still held.
+#[derive(Debug, Serialize)]
+pub(in crate::http) struct RenewedWire {
+    pub(in crate::http) renewed: Vec<bool>,
+}
+
+/// What came of each settlement, in order.
+#[derive(Debug, Serialize)]
+pub(in crate::http) struct SettledPageWire {
+    pub(in crate::http) settled: Vec<SettledWire>,
+}
+
+/// What came of a settlement.
+#[derive(Debug, Serialize)]
+pub(in crate::http) struct SettledWire {
+    settled: bool,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    enqueued: Vec<IdWire>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    problem: Option<ProblemWire>,
+}
+
+impl SettlementWire<'_> {
+    /// The act that settles a start so.
+    pub(in crate::http) fn act(
+        &self,
+        app: &App,
+        caller: &Caller,
+        now: Now,
+    ) -> Result<Act, Problem> {
+        let lease = lease::decode(&self.lease, caller.namespace(), &app.seal);
+        let lease = lease.ok_or_else(|| {
+            let why = "this is no lease of this server: send it as the claim gave it";
+            Problem::new(kinds::LEASE_UNKNOWN, why).field("lease")
+        })?;
+        let settlement = self.settlement()?;
+        if let Some(Units(actual)) = self.actual.values().find(|units| units.0 > UNITS_MAX) {
+            return Err(Error::from(AskError::ActualTooLarge { actual: *actual }).into());
+        }
+        let named = |(limit, units): (&String, &Units)| -> Result<_, NameError> {
+            Ok((LimitName::new(&caller.inner(limit))?, units.0))
+        };
+        let actual =
+            self.actual.iter().map(named).collect::<Result<_, _>>().map_err(Error::from)?;
+        let mut enqueue = Vec::with_capacity(self.enqueue.len());
+        for (nth, Object(call)) in self.enqueue.iter().enumerate() {
+            let new_call = call.new_call(Desk { caller, queue: None, now });
+            let at = format!("enqueue[{nth}]");
+            enqueue.push(new_call.map_err(|fault| fault.problem(&at))?);
+        }
+        Ok(Act { settle: vec![Settle { lease, settlement, actual }], enqueue, ..Act::default() })
+    }
+
+    fn settlement(&self) -> Result<Settlement, Problem> {
+        let after = self.after.map(|span| span.0);
+        match (self.outcome, after) {
+            (OutcomeWire::Retry, after) => Ok(Settlement::Retry(after)),
+            (OutcomeWire::Limited, Some(after)) => Ok(Settlement::Limited(after)),
+            (OutcomeWire::Limited, None) => {
+                Err(invalid_field("after", "say how long the upstream asked to wait, as in \"3s\""))
+            }
+            (_, Some(_)) => {
+                let why = "only what is tried again has a time: leave it out, or settle with \"retry\" or \"limited\"";
+                Err(invalid_field("after", why))
+            }
+            (OutcomeWire::Done, None) => Ok(Settlement::Done),
+            (OutcomeWire::Release, None) => Ok(Settlement::Release),
+            (OutcomeWire::Dead, None) => Ok(Settlement::Dead),
+        }
+    }
+}
+
+impl From<Result<Acted, Problem>> for SettledWire {
+    fn from(settled: Result<Acted, Problem>) -> Self {
+        match settled {
+            Ok(acted) => {
+                let enqueued = acted.enqueued.into_iter().map(IdWire).collect();
+                Self { settled: true, enqueued, problem: None }
+            }
+            Err(problem) => {
+                Self { settled: false, enqueued: Vec::new(), problem: Some(problem.into_wire()) }
+            }
+        }
+    }
+}
