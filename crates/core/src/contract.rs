@@ -173,6 +173,13 @@ pub trait Lanes: Meters {
         spec: QueueSpec,
     ) -> impl Future<Output = Answer<Result<(), QueueError>>> + Send;
 
+    /// Removes a queue that has no calls, with all that is known of its lanes and its dedupe keys;
+    /// `false` if there is none. Calls that come for it later are refused until it is defined again.
+    fn remove_queue(
+        &self,
+        queue: QueueName,
+    ) -> impl Future<Output = Answer<Result<bool, QueueError>>> + Send;
+
     /// Makes changes, each whole or not at all, in order.
     fn act(
         &self,

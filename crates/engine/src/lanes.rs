@@ -106,6 +106,12 @@ impl<S: Lanes + 'static> Engine<S> {
         Ok(self.parts.store.define_queue(queue_name(queue)?, spec).await??)
     }
 
+    /// Removes a queue that has no calls; says whether there was one. Schedules that hand in to it say
+    /// so as their problem.
+    pub async fn remove_queue(&self, queue: &str) -> Result<bool, Error> {
+        Ok(self.parts.store.remove_queue(queue_name(queue)?).await??)
+    }
+
     /// Hands in calls of a queue, all or none; their names in order. The answer to a duplicate is the
     /// first call's name.
     pub async fn enqueue(

@@ -31,6 +31,20 @@ impl Opened {
         assert_eq!(self.waiting().await.len(), count);
     }
 
+    /// Waits until the first schedule has a problem.
+    async fn problem(&self) -> String {
+        patiently(async {
+            loop {
+                let schedule = self.gate().schedules(None, 10).await.unwrap().remove(0);
+                if let Some(problem) = schedule.problem {
+                    return problem;
+                }
+                tokio::task::yield_now().await;
+            }
+        })
+        .await
+    }
+
     async fn next_tick(&self) -> Option<Timestamp> {
         self.gate().schedules(None, 10).await.unwrap()[0].next
     }
@@ -93,19 +107,26 @@ async fn a_tick_of_which_nothing_can_come_says_why_and_the_next_is_tried() {
     let unknown = call("a", "x").pays(toll("nowhere", "p"));
     opened.gate().schedule("s", "q", cron("* * * * *"), unknown).await.unwrap();
     opened.clock.advance(Span::from_minutes(1));
-    let problem = patiently(async {
-        loop {
-            let schedule = opened.gate().schedules(None, 10).await.unwrap().remove(0);
-            if let Some(problem) = schedule.problem {
-                return problem;
-            }
-            tokio::task::yield_now().await;
-        }
-    });
-    assert!(problem.await.contains("nowhere"));
+    assert!(opened.problem().await.contains("nowhere"));
     opened.gate().limit("nowhere", Limit::per_second(1)).await.unwrap();
     opened.clock.advance(Span::from_minutes(1));
     opened.come(1).await;
+}
+
+#[tokio::test]
+async fn a_schedule_says_that_its_queue_was_removed_until_it_is_back() {
+    let opened = Opened::with(Limit::per_second(10)).await;
+    let gate = opened.gate();
+    gate.schedule("s", "q", cron("* * * * *"), call("a", "x")).await.unwrap();
+    assert!(gate.remove_queue("q").await.unwrap());
+    assert!(!gate.remove_queue("q").await.unwrap());
+    opened.clock.advance(Span::from_minutes(1));
+    assert!(opened.problem().await.contains("no queue q"));
+    gate.queue("q", QueueSpec::default()).await.unwrap();
+    opened.clock.advance(Span::from_minutes(1));
+    opened.come(1).await;
+    let refused = gate.remove_queue("q").await.unwrap_err().to_string();
+    assert!(refused.contains("1 wait"), "{refused}");
 }
 
 #[tokio::test]

@@ -68,6 +68,7 @@ impl Oracle {
         self.advance(now);
         match &entry.event {
             Event::Queue(name, spec, answer) => self.queue_defined(name, spec, answer)?,
+            Event::RemoveQueue(name, answer) => self.queue_removed(name, answer)?,
             Event::Limit(name, definition) => self.define(name, definition.as_ref()),
             Event::Act(act, answer) => self.acted(act, answer, now)?,
             Event::Claim { queue, most, lease, expected, started } => {

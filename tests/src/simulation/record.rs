@@ -17,6 +17,7 @@ pub(super) struct Entry {
 #[derive(Debug, Clone)]
 pub(super) enum Event {
     Queue(QueueName, QueueSpec, Result<(), QueueError>),
+    RemoveQueue(QueueName, Result<bool, QueueError>),
     Limit(LimitName, Option<Definition>),
     Act(Act, Result<Acted, ActError>),
     Claim {

@@ -116,6 +116,11 @@ impl Run {
         self.note(Event::Queue(name, spec, answer))
     }
 
+    pub(super) fn remove_queue(&mut self, name: QueueName) -> Checked {
+        let answer = self.scheduler.remove_queue(&name, self.now);
+        self.note(Event::RemoveQueue(name, answer))
+    }
+
     /// One act; says why it was refused.
     pub(super) fn act(&mut self, act: Act) -> Checked<Option<ActError>> {
         let answer = self.scheduler.act(act.clone(), self.now);

@@ -107,7 +107,8 @@ impl Run {
         self.define(&limit, (!is_removed).then_some(definition))
     }
 
-    /// A queue becomes another, in one respect or in all, or is to become what none can be.
+    /// A queue becomes another, in one respect or in all, or is to become what none can be. Now and
+    /// then it is removed before, if it can be.
     fn change_queue(&mut self) -> Checked {
         let queue = self.catalog.queue(&mut self.random);
         let mut spec = self.catalog.spec(&mut self.random);
@@ -118,6 +119,8 @@ impl Run {
                 2 => QueueSpec { failures_max: 0, ..spec },
                 _ => QueueSpec { depth_max: 0, ..spec },
             };
+        } else if self.random.one_in(3) {
+            self.remove_queue(queue.clone())?;
         }
         self.define_queue(queue, spec)
     }

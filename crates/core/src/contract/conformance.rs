@@ -104,6 +104,10 @@ impl<S: Stage> World<S> {
         self.store().define_queue(queue(name), spec).await.unwrap()
     }
 
+    async fn remove_queue(&mut self, name: &str) -> Result<bool, QueueError> {
+        self.store().remove_queue(queue(name)).await.unwrap()
+    }
+
     async fn limit(&mut self, name: &str, limit: Limit) {
         let definition = Definition::new(limit).unwrap();
         self.store().define_limits(vec![(limit_name(name), Some(definition))]).await.unwrap();

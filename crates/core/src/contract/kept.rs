@@ -80,6 +80,7 @@ macro_rules! machine {
 machine! {
     define_limit(name: &LimitName, definition: Option<Definition>, now: Now);
     define_queue(name: &QueueName, spec: QueueSpec, now: Now) -> Result<(), QueueError>;
+    remove_queue(name: &QueueName, now: Now) -> Result<bool, QueueError>;
     consume(ask: &Ask, now: Now) -> Result<Paid, AskError>;
     peek(ask: &Ask, now: Now) -> Result<Standing, AskError>;
     settle_receipt(receipt: &Receipt, cost: &Cost, now: Now) -> Result<(), ReceiptError>;
@@ -294,6 +295,10 @@ impl<M: Machine> Lanes for Kept<M> {
         spec: QueueSpec,
     ) -> Answer<Result<(), QueueError>> {
         self.tell(|machine, now| machine.define_queue(&queue, spec, now))
+    }
+
+    async fn remove_queue(&self, queue: QueueName) -> Answer<Result<bool, QueueError>> {
+        self.tell(|machine, now| machine.remove_queue(&queue, now))
     }
 
     async fn act(&self, acts: Vec<Act>) -> Answer<Vec<Result<Acted, ActError>>> {

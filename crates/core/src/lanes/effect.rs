@@ -83,6 +83,8 @@ pub enum Effect {
         /// How it is now.
         spec: QueueSpec,
     },
+    /// A queue that had no calls was removed, with all that was known of its lanes and its dedupe keys.
+    QueueRemoved(QueueName),
     /// A lane is served so many times as much as others.
     LaneWeighed {
         /// Of which queue.

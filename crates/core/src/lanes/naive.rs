@@ -23,6 +23,7 @@ use super::call::{Attempts, CallId, Death, End, Lease, NewCall};
 use super::claim::Scope;
 use super::event::Event;
 use super::queue::{LANE_WEIGHT_MAX, LEASE_MAX, QueueError, QueueSpec};
+use crate::contract::QueueState;
 use crate::limit::Definition;
 use crate::meter::{Meter, Payment};
 use crate::name::{Key, LaneName, LimitName, Partition, QueueName};
@@ -188,6 +189,24 @@ impl Naive {
         self.drop_dead(name);
         self.refresh_heads();
         Ok(())
+    }
+
+    /// Removes a queue without calls; says whether there was one.
+    pub fn remove_queue(&mut self, name: &QueueName, now: Now) -> Result<bool, QueueError> {
+        self.advance(now);
+        let Some(state) = self.queues(None, usize::MAX).into_iter().find(|it| it.name == *name)
+        else {
+            return Ok(false);
+        };
+        let QueueState { waiting, in_flight, dead, .. } = state;
+        if waiting + in_flight + dead > 0 {
+            return Err(QueueError::NotEmpty { waiting, in_flight, dead });
+        }
+        self.queues.remove(name);
+        self.lanes.retain(|(queue, _), _| queue != name);
+        self.finishes.retain(|((queue, _), _), _| queue != name);
+        self.dedupes.retain(|(queue, _), _| queue != name);
+        Ok(true)
     }
 
     /// Does all of an act, or says why it did nothing.

@@ -1,5 +1,6 @@
 //! The scheduler decides as the naive reference does, whatever happens.
 
+mod catalog;
 mod steps;
 mod world;
 

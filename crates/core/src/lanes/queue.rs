@@ -142,6 +142,18 @@ pub enum QueueError {
         /// How many.
         given: usize,
     },
+    /// It has calls, and cannot be removed.
+    #[error(
+        "the queue has calls ({waiting} wait, {in_flight} are in flight, {dead} are dead): drain it, or cancel them, then remove it"
+    )]
+    NotEmpty {
+        /// How many wait.
+        waiting: u64,
+        /// How many are in flight.
+        in_flight: u64,
+        /// How many are dead.
+        dead: u64,
+    },
 }
 
 impl QueueSpec {

@@ -22,6 +22,7 @@ mod lanes;
 mod lasting;
 mod meters;
 mod operate;
+mod remove;
 mod snapshot;
 mod sorted;
 mod standing;

@@ -24,7 +24,7 @@ use super::consume::Asked;
 use super::holds::HOLD;
 
 /// The queue of all who wait so. Visible as any other: who waits for a pass can be seen and explained.
-const QUEUE: &str = "tollgate:acquire";
+pub(super) const QUEUE: &str = "tollgate:acquire";
 /// Most that one claim takes.
 const MOST: usize = 1_000;
 /// How long one claim waits before it is made anew.

@@ -24,6 +24,13 @@ impl Tollgate {
         self.engine()?.define_queue(name, spec).await
     }
 
+    /// Removes a queue that has no calls, with all that is known of its lanes; says whether there was
+    /// one. Refused while calls of it wait, are in flight or dead. Schedules that hand in to it say so
+    /// as their problem.
+    pub async fn remove_queue(&self, queue: &str) -> Result<bool, Error> {
+        self.engine()?.remove_queue(queue).await
+    }
+
     /// Hands in a call. The answer to a duplicate is the first call's name. Once answered, it lasts.
     pub async fn enqueue(&self, queue: &str, call: Call) -> Result<CallId, Error> {
         let ids = self.engine()?.enqueue(queue, [call]).await?;

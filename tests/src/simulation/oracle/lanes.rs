@@ -44,6 +44,36 @@ impl Oracle {
         Ok(())
     }
 
+    /// A queue goes when none of its calls is left, and what was known of its lanes goes with it.
+    pub(super) fn queue_removed(
+        &mut self,
+        name: &QueueName,
+        answer: &Result<bool, QueueError>,
+    ) -> Checked {
+        let depth = self.queues.get(name).map(|queue| queue.depth);
+        let is_right = match answer {
+            Ok(false) => depth.is_none(),
+            Ok(true) => depth == Some(0),
+            Err(QueueError::NotEmpty { waiting, in_flight, dead }) => {
+                depth == Some(waiting + in_flight) && waiting + in_flight + dead > 0
+            }
+            Err(_) => false,
+        };
+        if !is_right {
+            return Err(format!(
+                "to remove a queue of {depth:?} calls is answered with {answer:?}"
+            ));
+        }
+        if *answer == Ok(true) {
+            self.queues.remove(name);
+            self.dedupes.retain(|(queue, _), _| queue != name);
+            for lane in self.lanes.iter_mut().filter(|lane| lane.queue == *name) {
+                (lane.is_paused, lane.is_held) = (false, false);
+            }
+        }
+        Ok(())
+    }
+
     pub(super) fn spec_of(&self, id: usize) -> &QueueSpec {
         &self.queues[&self.lanes[self.calls[id].lane].queue].spec
     }

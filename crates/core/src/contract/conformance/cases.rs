@@ -114,7 +114,11 @@ macro_rules! lanes_conformance {
                 a_paused_lane_does_not_hold_its_neighbour,
                 pausing_what_is_unknown_does_nothing,
                 a_claim_of_an_unknown_queue_starts_nothing,
-                a_queue_that_could_start_nothing_is_refused;
+                a_queue_that_could_start_nothing_is_refused,
+                a_queue_is_removed_once_it_is_empty,
+                a_call_that_is_not_due_keeps_its_queue,
+                a_queue_that_was_removed_is_unknown,
+                a_queue_that_is_defined_again_knows_nothing_of_the_one_before;
             asks:
                 an_ask_pays_all_its_tolls_or_none,
                 to_peek_is_to_be_told_what_an_ask_would_and_to_pay_nothing,

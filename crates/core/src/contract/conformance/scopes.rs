@@ -1,4 +1,4 @@
-//! What an operator holds back: queues, lanes, limits.
+//! What an operator holds back, queues, lanes and limits, and the queues that are removed.
 
 use super::*;
 use crate::lanes::Scope;
@@ -56,4 +56,59 @@ pub async fn a_queue_that_could_start_nothing_is_refused(stage: impl Stage) {
     let spec = QueueSpec { depth_max: 0, ..QueueSpec::default() };
     assert!(world.define_queue("strict", spec).await.is_err());
     assert!(world.try_enqueue(call("strict", "a")).await.is_ok());
+}
+
+pub async fn a_queue_is_removed_once_it_is_empty(stage: impl Stage) {
+    let mut world = World::new(stage).await;
+    let [first, second] = world.several(call("strict", "a")).await;
+    let not_empty =
+        |waiting, in_flight, dead| Err(QueueError::NotEmpty { waiting, in_flight, dead });
+    assert_eq!(world.remove_queue("strict").await, not_empty(2, 0, 0));
+    assert_eq!(world.claim("strict", 1).await, [first]);
+    assert_eq!(world.remove_queue("strict").await, not_empty(1, 1, 0));
+    world.settle(first, Settlement::Dead).await;
+    world.cancel(second).await;
+    assert_eq!(world.remove_queue("strict").await, not_empty(0, 0, 1));
+    world.cancel(first).await;
+    assert_eq!(world.remove_queue("strict").await, Ok(true));
+    assert_eq!(world.remove_queue("strict").await, Ok(false));
+}
+
+pub async fn a_call_that_is_not_due_keeps_its_queue(stage: impl Stage) {
+    let mut world = World::new(stage).await;
+    let later = NewCall { not_before: Some(world.after(60)), ..call("strict", "a") };
+    world.enqueue(later).await;
+    assert!(world.remove_queue("strict").await.is_err());
+}
+
+pub async fn a_queue_that_was_removed_is_unknown(stage: impl Stage) {
+    let mut world = World::new(stage).await;
+    assert_eq!(world.remove_queue("strict").await, Ok(true));
+    let refused = world.try_enqueue(call("strict", "a")).await;
+    assert_eq!(refused, Err(ActError::UnknownQueue { at: 0, queue: queue("strict") }));
+    assert_eq!(world.claim("strict", 10).await, []);
+    assert_eq!(world.store().lanes(queue("strict"), None, 10).await.unwrap(), None);
+    let left = world.store().queues(None, 10).await.unwrap();
+    assert_eq!(left.into_iter().map(|state| state.name).collect::<Vec<_>>(), [queue("parallel")]);
+}
+
+pub async fn a_queue_that_is_defined_again_knows_nothing_of_the_one_before(stage: impl Stage) {
+    let mut world = World::new(stage).await;
+    let named = NewCall { dedupe: Some(key("once")), ..call("strict", "a") };
+    let first = world.enqueue(named.clone()).await;
+    world.cancel(first).await;
+    world.pause(Scope::Queue(queue("strict"))).await;
+    world.pause(Scope::Lane(queue("strict"), lane_name("a"))).await;
+    world.store().weigh(queue("strict"), lane_name("b"), 3).await.unwrap();
+    assert_eq!(world.remove_queue("strict").await, Ok(true));
+    world.queue("other", QueueSpec::default()).await;
+    world.queue("strict", QueueSpec::default()).await;
+    for name in ["strict", "other"] {
+        assert_eq!(world.store().lanes(queue(name), None, 10).await.unwrap(), Some(vec![]));
+    }
+    let elsewhere = NewCall { queue: queue("other"), ..named.clone() };
+    let other = world.enqueue(elsewhere).await;
+    let second = world.enqueue(named).await;
+    assert!(other != first && second != first, "the key is forgotten");
+    assert_eq!(world.claim("strict", 10).await, [second]);
 }

@@ -37,6 +37,8 @@ pub(super) enum Step {
     /// Gives a limit another rule; `None` removes it.
     Limit(usize, Option<usize>),
     Queue(usize, usize),
+    /// Removes a queue, if it is empty, and may define it again.
+    RemoveQueue(usize, Option<usize>),
     Reopen(usize, bool),
     /// Gives the partition of a limit a rule of its own; `None` takes it away.
     Override(usize, Option<usize>),
@@ -164,6 +166,8 @@ pub(super) fn step() -> impl Strategy<Value = Step> {
         2 => (0..4_usize, prop::option::weighted(0.8, 0..4_usize))
             .prop_map(|(limit, rule)| Step::Limit(limit, rule)),
         1 => (0..2_usize, 0..4_usize).prop_map(|(queue, spec)| Step::Queue(queue, spec)),
+        2 => (0..2_usize, prop::option::weighted(0.8, 0..4_usize))
+            .prop_map(|(queue, spec)| Step::RemoveQueue(queue, spec)),
         1 => (0..4_usize, any::<bool>()).prop_map(|(limit, part)| Step::Reopen(limit, part)),
         2 => (0..4_usize, prop::option::weighted(0.7, 0..4_usize))
             .prop_map(|(limit, rule)| Step::Override(limit, rule)),

@@ -1,17 +1,16 @@
 //! Both state machines side by side, under the same clock.
 
+use super::catalog::{definition, key, lane_name, limit_name, partition, queue_name, spec};
 use super::steps::{Fresh, Held, Outcome, Step};
 use crate::contract::{
     Ask, CallState, CallsQuery, Cost, MeterName, MeterState, Paid, QueueState, Receipt,
 };
 use crate::lanes::naive::Naive;
 use crate::lanes::{
-    Act, CallId, Claim, Count, Effect, End, Event, Explanation, Lease, NewCall, OnDead, Order,
-    QueueSpec, QueueToll, Revision, Revive, Scheduler, Scope, Settle, Settlement, Watch, What,
-    Write,
+    Act, CallId, Claim, Count, Effect, End, Event, Explanation, Lease, NewCall, Revision, Revive,
+    Scheduler, Scope, Settle, Settlement, Watch, What, Write,
 };
-use crate::limit::{Definition, Limit};
-use crate::name::{Key, LaneName, LimitName, Partition, QueueName};
+use crate::name::{Partition, QueueName};
 use crate::time::{Now, Span, Timestamp};
 use crate::toll::Toll;
 use crate::turn::Priority;
@@ -112,6 +111,7 @@ impl World {
             | Step::Resume(_)
             | Step::Limit(..)
             | Step::Queue(..)
+            | Step::RemoveQueue(..)
             | Step::Reopen(..)
             | Step::Override(..)
             | Step::Close(..)
@@ -149,6 +149,12 @@ impl World {
             }
             Step::Queue(queue, which) => written(both!(self, machine => {
                 machine.define_queue(&queue_name(*queue), spec(*which), now)
+            })),
+            Step::RemoveQueue(queue, again) => written(both!(self, machine => {
+                let name = queue_name(*queue);
+                let removed = machine.remove_queue(&name, now);
+                let again = again.filter(|_| removed == Ok(true)).map(spec);
+                (removed, again.map(|spec| machine.define_queue(&name, spec, now)))
             })),
             Step::Reopen(limit, part) => written(both!(self, machine => {
                 machine.reopen(&limit_name(*limit), partition(*part).as_ref(), now)
@@ -426,62 +432,4 @@ fn scope(held: &Held) -> Scope {
         Held::Lane(queue, lane) => Scope::Lane(queue_name(*queue), lane_name(*lane)),
         Held::Limit(limit) => Scope::Limit(limit_name(*limit)),
     }
-}
-
-/// Small enough that calls meet at them; the first weight that is too much is 5, 4, 3 or 4.
-fn definition(rule: usize) -> Definition {
-    let second = Span::from_secs(1);
-    let limit = match rule {
-        0 => Limit::per(1, second).burst(4),
-        1 => Limit::sliding_window(3, second),
-        2 => Limit::concurrency(2),
-        _ => Limit::fixed_window(3, second).and(Limit::concurrency(3)),
-    };
-    Definition::new(limit).unwrap()
-}
-
-fn spec(which: usize) -> QueueSpec {
-    let few = QueueSpec {
-        lease: Span::from_secs(10),
-        failures_max: 3,
-        crashes_max: 2,
-        limited_max: 3,
-        depth_max: 20,
-        dead_max: 4,
-        ..QueueSpec::default()
-    };
-    match which {
-        0 => few,
-        1 => QueueSpec { order: Order::Parallel(2), dead_max: 2, ..few },
-        3 => {
-            let (bucket, sliding, slots) = (limit_name(0), limit_name(1), limit_name(2));
-            let (like, priority) = (Some(sliding), Some(Priority::default()));
-            let share = QueueToll { limit: bucket, like, priority: None };
-            QueueSpec {
-                tolls: vec![share, QueueToll { limit: slots, like: None, priority }],
-                ..few
-            }
-        }
-        _ => QueueSpec { on_dead: OnDead::Hold, depth_max: 6, ..few },
-    }
-}
-
-fn queue_name(queue: usize) -> QueueName {
-    QueueName::new(["one", "two"][queue]).unwrap()
-}
-
-fn lane_name(lane: usize) -> LaneName {
-    LaneName::new(["a", "b", "c"][lane]).unwrap()
-}
-
-fn limit_name(limit: usize) -> LimitName {
-    LimitName::new(["bucket", "sliding", "slots", "both"][limit]).unwrap()
-}
-
-fn partition(is_given: bool) -> Option<Partition> {
-    is_given.then(|| Partition::new("part").unwrap())
-}
-
-fn key(key: usize) -> Key {
-    Key::new(["first", "second"][key]).unwrap()
 }

@@ -78,6 +78,7 @@ impl Scheduler {
                 let queue = self.lanes.define(name, spec.clone());
                 self.touched.extend(self.lanes.with_starts(queue));
             }
+            Effect::QueueRemoved(name) => self.queue_removed(name),
             Effect::LaneWeighed { queue, lane, weight } => {
                 if let Some(queue) = self.lanes.find(queue) {
                     let lane = self.lanes.at(queue, lane);

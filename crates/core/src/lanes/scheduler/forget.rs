@@ -18,6 +18,13 @@ pub(super) struct Idle {
     known: usize,
 }
 
+impl Idle {
+    /// Lanes that are gone are not looked at.
+    pub(super) fn forget_lanes(&mut self, is_gone: impl Fn(LaneSlot) -> bool) {
+        self.lanes.retain(|lane| !is_gone(*lane));
+    }
+}
+
 impl Scheduler {
     /// A meter at which nobody stands counts from where its lanes were served farthest: whoever
     /// comes next finds no one ahead, and nothing of its lanes needs to be remembered for it.

@@ -14,6 +14,10 @@ impl Scheduler {
     /// Sees to it that the heads of all lanes that were touched are the calls that they should be.
     pub(super) fn rehead(&mut self) {
         while let Some(lane) = self.touched.pop() {
+            // It may have been touched and then removed with its queue.
+            if !self.lanes.is_known(lane) {
+                continue;
+            }
             let first = self.lanes.first_of(lane, &self.calls);
             self.listed(lane);
             if self.lanes[lane].head.map(|head| head.call) == first {

@@ -41,6 +41,11 @@ pub(super) struct Queue {
 }
 
 impl Queue {
+    /// Whether it has no calls, also none that are dead.
+    pub(super) fn is_empty(&self) -> bool {
+        self.depth == 0 && self.dead.is_empty()
+    }
+
     /// The call that died first, if there are more than the queue keeps.
     pub(super) fn first_beyond_bound(&self) -> Option<CallId> {
         let is_beyond = self.dead.len() as u64 > self.spec.dead_max;
@@ -337,6 +342,19 @@ impl Lanes {
         if let Some(&moved) = lanes.get(index(place)) {
             self.lanes[index(moved)].place = place;
         }
+    }
+
+    /// Removes a queue that has no calls, and forgets its lanes.
+    pub(super) fn remove_queue(&mut self, queue: QueueSlot) {
+        while let Some(&lane) = self.queue(queue).lanes.last() {
+            self.forget(lane);
+        }
+        let Queue { name, .. } = self.queues.remove(index(queue));
+        self.by_name.remove(&name);
+    }
+
+    pub(super) fn is_known(&self, lane: LaneSlot) -> bool {
+        self.lanes.contains(index(lane))
     }
 
     pub(super) fn count(&self) -> usize {

@@ -52,6 +52,10 @@ pub(super) fn write(effect: &Effect, out: &mut Output<'_>) {
             out.text(name);
             queue::write(spec, out);
         }
+        Effect::QueueRemoved(name) => {
+            out.byte(tag::QUEUE_REMOVED);
+            out.text(name);
+        }
         Effect::LaneWeighed { queue, lane, weight } => {
             out.byte(tag::LANE_WEIGHED);
             out.text(queue);
@@ -209,6 +213,7 @@ pub(super) fn read(input: &mut Input<'_>) -> Result<Effect, CodecError> {
             let spec = queue::read(&name, input)?;
             Effect::QueueDefined { name, spec }
         }
+        tag::QUEUE_REMOVED => Effect::QueueRemoved(input.name(QueueName::new)?),
         tag::LANE_WEIGHED => {
             let (queue, lane) = (input.name(QueueName::new)?, input.name(LaneName::new)?);
             Effect::LaneWeighed { queue, lane, weight: input.number_u32()? }

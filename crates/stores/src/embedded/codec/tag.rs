@@ -30,6 +30,7 @@ pub(super) const PARTITION_DEFINED: u8 = 23;
 pub(super) const CLOSED_BY: u8 = 24;
 pub(super) const RESET: u8 = 25;
 pub(super) const ALLOWED: u8 = 26;
+pub(super) const QUEUE_REMOVED: u8 = 27;
 // From here on what events need: a start of a call that waited, and a time.
 pub(super) const STARTED_WAITED: u8 = 32;
 pub(super) const TIMED: u8 = 33;

@@ -10,7 +10,7 @@ use super::encode;
 use tollgate_core::lanes::{Effect, Kept};
 
 /// How many kinds of effects there are.
-const KINDS: usize = 34;
+const KINDS: usize = 35;
 
 /// Which kind of effect it is, from 0 up to [`KINDS`]. A new one is noticed here first.
 fn kind(effect: &Effect) -> usize {
@@ -51,6 +51,7 @@ fn kind(effect: &Effect) -> usize {
         Effect::Reset { .. } => 30,
         Effect::Allowed { .. } => 31,
         Effect::Timed(_) => 32,
+        Effect::QueueRemoved(_) => 34,
     }
 }
 

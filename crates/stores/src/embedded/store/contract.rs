@@ -122,6 +122,10 @@ impl Lanes for Embedded {
             .await
     }
 
+    async fn remove_queue(&self, queue: QueueName) -> Answer<Result<bool, QueueError>> {
+        self.tell(Kind::Change, move |state, now| state.scheduler.remove_queue(&queue, now)).await
+    }
+
     async fn act(&self, acts: Vec<Act>) -> Answer<Vec<Result<Acted, ActError>>> {
         let mut answers = Vec::with_capacity(acts.len());
         let mut acts = acts.into_iter().peekable();

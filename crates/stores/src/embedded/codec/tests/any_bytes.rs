@@ -92,7 +92,7 @@ fn no_room_is_made_for_what_cannot_follow() {
 #[test]
 fn what_is_not_known_was_written_by_a_newer_release() {
     for (record, what, number) in [
-        ("1b", "tag", 27),
+        ("1c", "tag", 28),
         ("3f 01", "tag", 63),
         ("46 01", "tag", 70),
         ("ff", "tag", 255),

@@ -26,6 +26,7 @@ pub(super) fn effect_of(kind: usize) -> BoxedStrategy<Effect> {
         26 | 27 => of_the_dead(kind),
         28..=31 => of_operators(kind),
         32 => now().prop_map(Effect::Timed).boxed(),
+        34 => queue_name().prop_map(Effect::QueueRemoved).boxed(),
         _ => kept_of(kind).prop_map(Effect::Kept).boxed(),
     }
 }

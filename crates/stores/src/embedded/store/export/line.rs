@@ -171,6 +171,7 @@ impl Line {
             | Effect::Reset { .. }
             | Effect::Died { .. }
             | Effect::Revived { .. }
+            | Effect::QueueRemoved(_)
             | Effect::LaneWeighed { .. }
             | Effect::Paused(Scope::Lane(..))
             | Effect::Resumed(_)

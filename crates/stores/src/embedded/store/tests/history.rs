@@ -66,6 +66,11 @@ pub(super) enum Step {
         queue: u8,
         spec: u8,
     },
+    /// Removes a queue, if it is empty, and may define it again.
+    RemoveQueue {
+        queue: u8,
+        again: Option<u8>,
+    },
     Hold {
         scope: u8,
         pauses: bool,
@@ -141,6 +146,8 @@ pub(super) fn step() -> impl Strategy<Value = Step> {
         2 => (0..3_u8, prop::option::weighted(0.7, 0..4_u8), 0..4_u8)
             .prop_map(|(limit, rule, what)| Step::Operate { limit, rule, what }),
         1 => (0..2_u8, 0..3_u8).prop_map(|(queue, spec)| Step::Queue { queue, spec }),
+        2 => (0..2_u8, prop::option::weighted(0.8, 0..3_u8))
+            .prop_map(|(queue, again)| Step::RemoveQueue { queue, again }),
         1 => (0..6_u8, any::<bool>()).prop_map(|(scope, pauses)| Step::Hold { scope, pauses }),
         1 => (0..3_u8, 0..4_u8).prop_map(|(lane, weight)| Step::Weigh { lane, weight }),
         8 => prop_oneof![0..2_000_u16, 0..30_000_u16].prop_map(|millis| Step::Wait { millis }),
@@ -208,6 +215,7 @@ pub(super) async fn tell<S: Lanes>(store: &S, step: &Step, seen: &mut Seen) -> S
         Step::Queue { queue, spec } => {
             format!("{:?}", store.define_queue(queue_name(*queue), self::spec(*spec)).await)
         }
+        Step::RemoveQueue { queue, again } => remove_queue(store, *queue, *again).await,
         Step::Hold { scope, pauses: true } => format!("{:?}", store.pause(held(*scope)).await),
         Step::Hold { scope, .. } => format!("{:?}", store.resume(held(*scope)).await),
         Step::Weigh { lane, weight } => {
@@ -215,6 +223,14 @@ pub(super) async fn tell<S: Lanes>(store: &S, step: &Step, seen: &mut Seen) -> S
             format!("{answer:?}")
         }
     }
+}
+
+async fn remove_queue<S: Lanes>(store: &S, queue: u8, again: Option<u8>) -> String {
+    let removed = store.remove_queue(queue_name(queue)).await;
+    if let (Ok(Ok(true)), Some(spec)) = (&removed, again) {
+        store.define_queue(queue_name(queue), self::spec(spec)).await.unwrap().unwrap();
+    }
+    format!("{removed:?}")
 }
 
 /// What lasts and can be seen from outside.
@@ -232,7 +248,10 @@ pub(super) async fn told<S: Lanes>(store: &S, seen: &Seen) -> String {
         .flat_map(|limit| [false, true].map(|is_given| (limit_name(limit), partition(is_given))));
     let meters = store.inspect(meters.collect()).await.unwrap().into_iter();
     let meters = meters.map(|told| told.map(|told| (told.standing, told.in_flight, told.closed)));
-    format!("{calls:?} {views:?} {bodies:?} {dead:?} {records:?} {:?}", meters.collect::<Vec<_>>())
+    let queues = store.queues(None, 10).await.unwrap().into_iter();
+    let queues = queues.map(|queue| (queue.name, queue.spec, queue.is_paused));
+    let (meters, queues): (Vec<_>, Vec<_>) = (meters.collect(), queues.collect());
+    format!("{calls:?} {views:?} {bodies:?} {dead:?} {records:?} {meters:?} {queues:?}")
 }
 
 async fn act<S: Lanes>(store: &S, act: Act, seen: &mut Seen) -> String {

@@ -45,6 +45,7 @@ fn settings() -> Vec<(&'static str, Effect)> {
              020673747269706509 010673747269706503616c6c 00",
             Effect::QueueDefined { name: queue(), spec: QueueSpec { dead_max: 0, ..spec() } },
         ),
+        ("1b 046d61696c", Effect::QueueRemoved(queue())),
         ("03 046d61696c016164", Effect::LaneWeighed { queue: queue(), lane: lane(), weight: 100 }),
         ("04 00046d61696c", Effect::Paused(Scope::Queue(queue()))),
         ("04 01046d61696c0161", Effect::Paused(Scope::Lane(queue(), lane()))),

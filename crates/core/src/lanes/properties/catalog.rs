@@ -1,0 +1,65 @@
+//! What there is in the world of the properties: a few limits, queues and names, so that things meet.
+
+use crate::lanes::{OnDead, Order, QueueSpec, QueueToll};
+use crate::limit::{Definition, Limit};
+use crate::name::{Key, LaneName, LimitName, Partition, QueueName};
+use crate::time::Span;
+use crate::turn::Priority;
+
+/// Small enough that calls meet at them; the first weight that is too much is 5, 4, 3 or 4.
+pub(super) fn definition(rule: usize) -> Definition {
+    let second = Span::from_secs(1);
+    let limit = match rule {
+        0 => Limit::per(1, second).burst(4),
+        1 => Limit::sliding_window(3, second),
+        2 => Limit::concurrency(2),
+        _ => Limit::fixed_window(3, second).and(Limit::concurrency(3)),
+    };
+    Definition::new(limit).unwrap()
+}
+
+pub(super) fn spec(which: usize) -> QueueSpec {
+    let few = QueueSpec {
+        lease: Span::from_secs(10),
+        failures_max: 3,
+        crashes_max: 2,
+        limited_max: 3,
+        depth_max: 20,
+        dead_max: 4,
+        ..QueueSpec::default()
+    };
+    match which {
+        0 => few,
+        1 => QueueSpec { order: Order::Parallel(2), dead_max: 2, ..few },
+        3 => {
+            let (bucket, sliding, slots) = (limit_name(0), limit_name(1), limit_name(2));
+            let (like, priority) = (Some(sliding), Some(Priority::default()));
+            let share = QueueToll { limit: bucket, like, priority: None };
+            QueueSpec {
+                tolls: vec![share, QueueToll { limit: slots, like: None, priority }],
+                ..few
+            }
+        }
+        _ => QueueSpec { on_dead: OnDead::Hold, depth_max: 6, ..few },
+    }
+}
+
+pub(super) fn queue_name(queue: usize) -> QueueName {
+    QueueName::new(["one", "two"][queue]).unwrap()
+}
+
+pub(super) fn lane_name(lane: usize) -> LaneName {
+    LaneName::new(["a", "b", "c"][lane]).unwrap()
+}
+
+pub(super) fn limit_name(limit: usize) -> LimitName {
+    LimitName::new(["bucket", "sliding", "slots", "both"][limit]).unwrap()
+}
+
+pub(super) fn partition(is_given: bool) -> Option<Partition> {
+    is_given.then(|| Partition::new("part").unwrap())
+}
+
+pub(super) fn key(key: usize) -> Key {
+    Key::new(["first", "second"][key]).unwrap()
+}
