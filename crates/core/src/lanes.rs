@@ -12,9 +12,11 @@ pub mod explain;
 pub mod kept;
 #[cfg(any(test, feature = "reference"))]
 pub mod naive;
+pub mod path;
 #[cfg(test)]
 mod properties;
 pub mod queue;
+mod queue_toll;
 mod scheduler;
 
 pub use act::{Act, ActError, Acted, Count, Record, Revision, Revive, Settle, Settlement, Write};
@@ -24,5 +26,7 @@ pub use effect::Effect;
 pub use event::{Event, LineWaits, Outcome, Waits, Watch, What};
 pub use explain::{Explanation, Reason};
 pub use kept::{Kept, KeptFlight};
-pub use queue::{Backoff, OnDead, Order, QueueError, QueueSpec, QueueToll};
+pub use path::{BodyPath, PathError};
+pub use queue::{Backoff, OnDead, Order, QueueError, QueueSpec};
+pub use queue_toll::{QueueToll, Scalar, TollPartition, TollWeight, TollWhen};
 pub use scheduler::Scheduler;

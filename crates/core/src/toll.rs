@@ -1,5 +1,6 @@
 //! Tolls: what a call owes at a meter, and what is refused at the door.
 
+use crate::lanes::BodyPath;
 use crate::limit::Definition;
 use crate::name::{LimitName, Partition};
 
@@ -46,6 +47,40 @@ pub enum TollError {
         weight: u64,
         /// The most that passes.
         capacity: u64,
+    },
+    /// The queue reads from the body what is owed, and the body is not JSON.
+    #[error(
+        "the queue reads what is owed at {limit} from {path}, and the body is not JSON: send JSON, or use a queue that reads nothing from it"
+    )]
+    BodyNotJson {
+        /// Where.
+        limit: LimitName,
+        /// What is read first.
+        path: BodyPath,
+    },
+    /// The body does not say which partition it is.
+    #[error(
+        "the queue reads the partition at {limit} from {path}, where the body has {found}: send a text of 1 to 512 bytes or a whole number there, or give the queue's toll a default"
+    )]
+    NoPartition {
+        /// Where.
+        limit: LimitName,
+        /// From where it is read.
+        path: BodyPath,
+        /// What is there.
+        found: String,
+    },
+    /// The body does not say how much it is.
+    #[error(
+        "the queue reads the weight at {limit} from {path}, where the body has {found}: send a whole number from 1 on there, or give the queue's toll a default and a max"
+    )]
+    NoWeight {
+        /// Where.
+        limit: LimitName,
+        /// From where it is read.
+        path: BodyPath,
+        /// What is there.
+        found: String,
     },
     /// More tolls than a call may owe.
     #[error("{count} tolls are more than the {TOLLS_MAX} a call may owe")]

@@ -16,6 +16,7 @@ pub mod asks;
 pub mod browsing;
 mod cases;
 pub mod dead;
+pub mod declared;
 pub mod door;
 pub mod driving;
 pub mod explained;

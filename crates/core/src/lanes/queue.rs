@@ -1,11 +1,9 @@
 //! A queue: a named set of lanes with shared defaults.
 
-use super::call::NewCall;
+use super::queue_toll::QueueToll;
 use crate::name::LimitName;
 use crate::time::Span;
-use crate::toll::{TOLLS_MAX, Toll};
-use crate::turn::Priority;
-use std::borrow::Cow;
+use crate::toll::TOLLS_MAX;
 
 /// Most calls of one lane that may be in flight.
 pub const PARALLEL_MAX: u32 = 1_000_000;
@@ -41,21 +39,8 @@ pub struct QueueSpec {
     pub dead_max: u64,
     /// How long a dedupe key is remembered.
     pub dedupe: Span,
-    /// What its calls owe besides their own tolls, from when they are enqueued.
+    /// What its calls owe besides their own tolls, as it stands when they are enqueued.
     pub tolls: Vec<QueueToll>,
-}
-
-/// What the calls of a queue owe at a limit. With [`like`](Self::like) it is a share: a smaller limit
-/// that the calls of this queue pay at, too, so that the rest of the larger one is free for others.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct QueueToll {
-    /// Which limit.
-    pub limit: LimitName,
-    /// Only calls that owe at this limit owe here, for the same partition and as much; `None`: all
-    /// calls owe one unit at the global meter.
-    pub like: Option<LimitName>,
-    /// Only calls of this priority owe here.
-    pub priority: Option<Priority>,
 }
 
 /// How many calls of a lane are in flight, and what a call in backoff does to those behind it.
@@ -142,6 +127,22 @@ pub enum QueueError {
         /// How many.
         given: usize,
     },
+    /// A toll that could weigh nothing.
+    #[error(
+        "the toll at {limit}: its weight, the default and the max are at least 1, and the default is no more than the max"
+    )]
+    TollWeight {
+        /// Where.
+        limit: LimitName,
+    },
+    /// A toll that is like another and has more of its own.
+    #[error(
+        "the toll at {limit} is like another: it has its partition and its weight from there, and takes none of its own"
+    )]
+    TollLike {
+        /// Where.
+        limit: LimitName,
+    },
     /// It has calls, and cannot be removed.
     #[error(
         "the queue has calls ({waiting} wait, {in_flight} are in flight, {dead} are dead): drain it, or cancel them, then remove it"
@@ -177,33 +178,7 @@ impl QueueSpec {
         if self.tolls.len() > TOLLS_MAX {
             return Err(QueueError::TooManyTolls { given: self.tolls.len() });
         }
-        Ok(())
-    }
-
-    /// All that a call owes here: its own tolls, and those that the queue asks for.
-    pub fn tolls_of<'a>(&self, call: &'a NewCall) -> Cow<'a, [Toll]> {
-        let mut tolls = Cow::Borrowed(&call.tolls[..]);
-        let declared = self.tolls.iter();
-        for toll in declared.filter(|toll| toll.priority.is_none_or(|it| it == call.priority)) {
-            match &toll.like {
-                None => tolls.to_mut().push(Toll {
-                    limit: toll.limit.clone(),
-                    partition: None,
-                    weight: 1,
-                    hears_feedback: false,
-                }),
-                Some(like) => {
-                    let alike = call.tolls.iter().filter(|own| own.limit == *like);
-                    let owed = alike.map(|own| Toll {
-                        limit: toll.limit.clone(),
-                        hears_feedback: false,
-                        ..own.clone()
-                    });
-                    tolls.to_mut().extend(owed);
-                }
-            }
-        }
-        tolls
+        self.tolls.iter().try_for_each(QueueToll::check)
     }
 
     /// Most calls of one lane in flight.

@@ -28,6 +28,7 @@ mod limit;
 mod meter;
 mod output;
 mod queue;
+mod queue_toll;
 mod tag;
 #[cfg(test)]
 pub(in crate::embedded) mod tests;

@@ -59,6 +59,15 @@ macro_rules! lanes_conformance {
                 a_share_leaves_the_rest_of_a_limit_to_others,
                 a_toll_of_the_queue_is_owed_by_all_its_calls_of_that_priority,
                 a_paused_queue_holds_nobodys_turn;
+            declared:
+                a_partition_is_read_from_the_body,
+                a_weight_is_read_from_the_body,
+                what_the_body_does_not_say_is_refused_or_as_the_queue_says,
+                a_weight_over_the_max_counts_as_the_max,
+                a_toll_is_owed_only_when_the_body_says_so,
+                a_body_that_is_not_json_is_refused_only_where_it_is_read,
+                what_is_owed_stays_as_it_was_when_the_call_was_enqueued,
+                a_toll_that_could_weigh_nothing_or_is_like_two_things_is_refused;
             settling:
                 a_crashed_call_returns_to_the_head_and_its_crash_counts_apart,
                 a_call_that_crashes_too_often_is_dead,

@@ -237,8 +237,8 @@ pub async fn a_share_leaves_the_rest_of_a_limit_to_others(stage: impl Stage) {
     let mut world = World::new(stage).await;
     world.limit("l", Limit::per_hour(5)).await;
     world.limit("share", Limit::per_hour(3)).await;
-    let share =
-        QueueToll { limit: limit_name("share"), like: Some(limit_name("l")), priority: None };
+    let like = Some(limit_name("l"));
+    let share = QueueToll { like, ..QueueToll::new(limit_name("share")) };
     let order = Order::Parallel(10);
     world.queue("bulk", QueueSpec { order, tolls: vec![share], ..QueueSpec::default() }).await;
     world.several::<9>(paying("bulk", "a", [("l", 1)])).await;
@@ -250,7 +250,7 @@ pub async fn a_share_leaves_the_rest_of_a_limit_to_others(stage: impl Stage) {
 pub async fn a_toll_of_the_queue_is_owed_by_all_its_calls_of_that_priority(stage: impl Stage) {
     let mut world = World::new(stage).await;
     world.limit("l", Limit::per_hour(1)).await;
-    let toll = QueueToll { limit: limit_name("l"), like: None, priority: Some(priority(0)) };
+    let toll = QueueToll { priority: Some(priority(0)), ..QueueToll::new(limit_name("l")) };
     world.queue("tolled", QueueSpec { tolls: vec![toll], ..QueueSpec::default() }).await;
     let first = world.enqueue(call("tolled", "a")).await;
     world.enqueue(call("tolled", "b")).await;

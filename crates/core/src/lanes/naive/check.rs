@@ -86,7 +86,9 @@ impl Naive {
         let Some(queue) = self.queues.get(&new.queue) else {
             return Err(ActError::UnknownQueue { at, queue: new.queue.clone() });
         };
-        self.check_tolls(&queue.spec.tolls_of(new)).map_err(|error| ActError::Toll { at, error })
+        let tolls = queue.spec.tolls_of(new);
+        let checked = tolls.and_then(|tolls| self.check_tolls(&tolls));
+        checked.map_err(|error| ActError::Toll { at, error })
     }
 
     pub(super) fn check_tolls(&self, tolls: &[Toll]) -> Result<(), TollError> {

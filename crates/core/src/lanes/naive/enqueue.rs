@@ -6,6 +6,7 @@ use crate::lanes::act::Count;
 use crate::lanes::call::{Attempts, CallId, End, NewCall};
 use crate::lanes::event::What;
 use crate::time::Now;
+use std::borrow::Cow;
 
 impl Naive {
     /// Takes a new call, or finds the one that it repeats.
@@ -25,8 +26,10 @@ impl Naive {
         let is_due = new.not_before.is_none_or(|not_before| not_before <= now.wall);
         let arrival = is_due.then(|| taken_over.unwrap_or_else(|| self.take_arrival()));
         let mut new = new.clone();
-        if let Some(queue) = self.queues.get(&new.queue) {
-            new.tolls = queue.spec.tolls_of(&new).into_owned();
+        let spec = self.queues.get(&new.queue).map(|queue| &queue.spec);
+        // The act was checked.
+        if let Some(Ok(tolls)) = spec.map(|spec| spec.tolls_of(&new).map(Cow::into_owned)) {
+            new.tolls = tolls;
         }
         let call = Call {
             id,

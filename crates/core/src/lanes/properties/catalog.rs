@@ -1,6 +1,8 @@
 //! What there is in the world of the properties: a few limits, queues and names, so that things meet.
 
-use crate::lanes::{OnDead, Order, QueueSpec, QueueToll};
+use crate::lanes::{
+    BodyPath, OnDead, Order, QueueSpec, QueueToll, Scalar, TollPartition, TollWeight, TollWhen,
+};
 use crate::limit::{Definition, Limit};
 use crate::name::{Key, LaneName, LimitName, Partition, QueueName};
 use crate::time::Span;
@@ -34,14 +36,31 @@ pub(super) fn spec(which: usize) -> QueueSpec {
         3 => {
             let (bucket, sliding, slots) = (limit_name(0), limit_name(1), limit_name(2));
             let (like, priority) = (Some(sliding), Some(Priority::default()));
-            let share = QueueToll { limit: bucket, like, priority: None };
-            QueueSpec {
-                tolls: vec![share, QueueToll { limit: slots, like: None, priority }],
-                ..few
-            }
+            let share = QueueToll { like, ..QueueToll::new(bucket) };
+            QueueSpec { tolls: vec![share, QueueToll { priority, ..QueueToll::new(slots) }], ..few }
         }
+        4 => QueueSpec { order: Order::Parallel(3), tolls: read_from_body(), ..few },
         _ => QueueSpec { on_dead: OnDead::Hold, depth_max: 6, ..few },
     }
+}
+
+/// Tolls whose partition, weight and condition are told by some of the bodies.
+fn read_from_body() -> Vec<QueueToll> {
+    let path = |text| BodyPath::new(text).unwrap();
+    let (bucket, both) = (QueueToll::new(limit_name(0)), QueueToll::new(limit_name(3)));
+    let partition = TollPartition::Body { path: path("body.p"), default: partition(true) };
+    let weight = TollWeight::Body { path: path("body.w"), default: None, max: Some(3) };
+    let when = TollWhen { path: path("body.k"), is: Scalar::Number(1) };
+    vec![
+        QueueToll { partition, weight, ..bucket },
+        QueueToll { when: Some(when), priority: Some(Priority::default()), ..both },
+    ]
+}
+
+pub(super) fn body(which: usize) -> Box<[u8]> {
+    let bodies =
+        ["", r#"{"w": 2}"#, r#"{"p": "part", "w": 9, "k": 1}"#, r#"{"p": 7, "w": 0}"#, "no"];
+    bodies[which].as_bytes().into()
 }
 
 pub(super) fn queue_name(queue: usize) -> QueueName {

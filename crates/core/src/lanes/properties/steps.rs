@@ -78,6 +78,7 @@ pub(super) struct Fresh {
     pub(super) expires: Option<u64>,
     pub(super) dedupe: Option<usize>,
     pub(super) supersedes: Option<usize>,
+    pub(super) body: usize,
 }
 
 #[derive(Debug, Clone)]
@@ -109,18 +110,21 @@ fn fresh() -> impl Strategy<Value = Fresh> {
         rarely(0.1, 20),
         rarely(0.1, 20),
         prop::option::weighted(0.1, 0..2_usize),
-        prop::option::weighted(0.1, 0..2_usize),
+        (prop::option::weighted(0.1, 0..2_usize), prop_oneof![4 => 1..3_usize, 1 => 0..5_usize]),
     )
-        .prop_map(|(queue, lane, tolls, priority, delay, expires, dedupe, supersedes)| Fresh {
-            queue,
-            lane,
-            tolls,
-            priority,
-            delay,
-            expires,
-            dedupe,
-            supersedes,
-        })
+        .prop_map(
+            |(queue, lane, tolls, priority, delay, expires, dedupe, (supersedes, body))| Fresh {
+                queue,
+                lane,
+                tolls,
+                priority,
+                delay,
+                expires,
+                dedupe,
+                supersedes,
+                body,
+            },
+        )
 }
 
 fn outcome() -> impl Strategy<Value = Outcome> {
@@ -165,8 +169,8 @@ pub(super) fn step() -> impl Strategy<Value = Step> {
         2 => held().prop_map(Step::Resume),
         2 => (0..4_usize, prop::option::weighted(0.8, 0..4_usize))
             .prop_map(|(limit, rule)| Step::Limit(limit, rule)),
-        1 => (0..2_usize, 0..4_usize).prop_map(|(queue, spec)| Step::Queue(queue, spec)),
-        2 => (0..2_usize, prop::option::weighted(0.8, 0..4_usize))
+        1 => (0..2_usize, 0..5_usize).prop_map(|(queue, spec)| Step::Queue(queue, spec)),
+        2 => (0..2_usize, prop::option::weighted(0.8, 0..5_usize))
             .prop_map(|(queue, spec)| Step::RemoveQueue(queue, spec)),
         1 => (0..4_usize, any::<bool>()).prop_map(|(limit, part)| Step::Reopen(limit, part)),
         2 => (0..4_usize, prop::option::weighted(0.7, 0..4_usize))

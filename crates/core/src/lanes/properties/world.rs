@@ -1,6 +1,6 @@
 //! Both state machines side by side, under the same clock.
 
-use super::catalog::{definition, key, lane_name, limit_name, partition, queue_name, spec};
+use super::catalog::{body, definition, key, lane_name, limit_name, partition, queue_name, spec};
 use super::steps::{Fresh, Held, Outcome, Step};
 use crate::contract::{
     Ask, CallState, CallsQuery, Cost, MeterName, MeterState, Paid, QueueState, Receipt,
@@ -375,7 +375,7 @@ impl World {
             expires: fresh.expires.map(after),
             dedupe: fresh.dedupe.map(key),
             supersedes: fresh.supersedes.map(key),
-            body: [].into(),
+            body: body(fresh.body),
         }
     }
 }

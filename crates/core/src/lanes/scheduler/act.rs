@@ -16,9 +16,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 impl Scheduler {
     /// Changes all that an act says, or nothing.
-    pub fn act(&mut self, act: Act, now: Now) -> Result<Acted, ActError> {
+    pub fn act(&mut self, mut act: Act, now: Now) -> Result<Acted, ActError> {
         self.advance(now);
-        self.check(&act)?;
+        self.check(&mut act)?;
         let mut acted = Acted::default();
         for settle in &act.settle {
             self.settle(settle, now);
@@ -32,14 +32,16 @@ impl Scheduler {
         Ok(acted)
     }
 
-    fn check(&self, act: &Act) -> Result<(), ActError> {
+    /// Finds what is wrong with an act. Its calls owe then all that their queues ask for: bodies are
+    /// read once.
+    fn check(&self, act: &mut Act) -> Result<(), ActError> {
         act.check_size()?;
         self.check_settles(&act.settle)?;
         self.check_writes(&act.write)?;
-        for (at, call) in act.enqueue.iter().enumerate() {
+        for (at, call) in act.enqueue.iter_mut().enumerate() {
             self.check_call(at, call)?;
         }
-        self.check_counts(&act.count_down)?;
+        self.check_counts(&mut act.count_down)?;
         self.check_depth(act)
     }
 
@@ -75,26 +77,31 @@ impl Scheduler {
         Ok(())
     }
 
-    fn check_call(&self, at: usize, call: &NewCall) -> Result<(), ActError> {
+    fn check_call(&self, at: usize, call: &mut NewCall) -> Result<(), ActError> {
         let Some(queue) = self.lanes.find(&call.queue) else {
             return Err(ActError::UnknownQueue { at, queue: call.queue.clone() });
         };
-        let tolls = self.lanes.queue(queue).spec.tolls_of(call);
-        self.check_tolls(&tolls).map_err(|error| ActError::Toll { at, error })
+        let refused = |error| ActError::Toll { at, error };
+        let tolls = self.lanes.queue(queue).spec.tolls_of(call).map_err(refused)?;
+        self.check_tolls(&tolls).map_err(refused)?;
+        if let Cow::Owned(tolls) = tolls {
+            call.tolls = tolls;
+        }
+        Ok(())
     }
 
     pub(super) fn check_tolls(&self, tolls: &[Toll]) -> Result<(), TollError> {
         toll::check(tolls, |toll| self.meters.definition_at(&toll.limit, toll.partition.as_ref()))
     }
 
-    fn check_counts(&self, counts: &[Count]) -> Result<(), ActError> {
+    fn check_counts(&self, counts: &mut [Count]) -> Result<(), ActError> {
         let mut joins = Joins::new(self);
-        for (at, count) in counts.iter().enumerate() {
-            if count.from == 0 && joins.left(&count.key) == 0 {
+        for (at, Count { key, from, then }) in counts.iter_mut().enumerate() {
+            if *from == 0 && joins.left(key) == 0 {
                 return Err(ActError::CountFromZero { at });
             }
-            joins.count(count);
-            self.check_call(at, &count.then)?;
+            joins.count(key, *from);
+            self.check_call(at, then)?;
         }
         Ok(())
     }
@@ -107,7 +114,7 @@ impl Scheduler {
         }
         let mut joins = Joins::new(self);
         for count in &act.count_down {
-            if joins.count(count) == 0 {
+            if joins.count(&count.key, count.from) == 0 {
                 coming.add(self, &count.then);
             }
         }
@@ -198,13 +205,10 @@ impl Scheduler {
     }
 
     /// The new call, or the one that it repeats; the act was checked, so its queue is known.
-    fn enqueue(&mut self, mut new: NewCall, now: Now) -> Option<CallId> {
+    fn enqueue(&mut self, new: NewCall, now: Now) -> Option<CallId> {
         let queue = self.lanes.find(&new.queue)?;
         if let Some(first) = self.duplicate(queue, &new) {
             return Some(first);
-        }
-        if let Cow::Owned(tolls) = self.lanes.queue(queue).spec.tolls_of(&new) {
-            new.tolls = tolls;
         }
         let inherited = self.supersede(queue, &new);
         let id = CallId(self.ids);
@@ -269,13 +273,13 @@ impl<'a> Joins<'a> {
         self.left.get(key).copied().unwrap_or_else(kept)
     }
 
-    fn count(&mut self, count: &'a Count) -> u64 {
-        let before = match self.left(&count.key) {
-            0 => count.from,
+    fn count(&mut self, key: &'a Key, from: u64) -> u64 {
+        let before = match self.left(key) {
+            0 => from,
             left => left,
         };
         let left = before.saturating_sub(1);
-        self.left.insert(&count.key, left);
+        self.left.insert(key, left);
         left
     }
 }

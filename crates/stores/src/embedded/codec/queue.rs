@@ -3,8 +3,9 @@
 use super::error::CodecError;
 use super::input::{Input, newer};
 use super::output::Output;
+use super::queue_toll;
 use tollgate_core::lanes::queue::DEAD_MAX_DEFAULT;
-use tollgate_core::lanes::{Backoff, OnDead, Order, QueueSpec, QueueToll, Scope};
+use tollgate_core::lanes::{Backoff, OnDead, Order, QueueSpec, Scope};
 use tollgate_core::{LaneName, LimitName, Priority, QueueName};
 
 // For good, as the tags are.
@@ -17,9 +18,6 @@ const ON_DEAD_BOUND: u8 = 2;
 const SCOPE_QUEUE: u8 = 0;
 const SCOPE_LANE: u8 = 1;
 const SCOPE_LIMIT: u8 = 2;
-
-/// Flags and a name.
-const TOLL_BYTES_MIN: usize = 3;
 
 pub(super) fn write(spec: &QueueSpec, out: &mut Output<'_>) {
     let QueueSpec {
@@ -56,7 +54,7 @@ pub(super) fn write(spec: &QueueSpec, out: &mut Output<'_>) {
     out.byte(if is_bound { on_dead | ON_DEAD_BOUND } else { on_dead });
     out.number(*depth_max);
     out.span(*dedupe);
-    out.list(tolls, |out, toll| write_toll(toll, out));
+    out.list(tolls, |out, toll| queue_toll::write(toll, out));
     if is_bound {
         out.number(*dead_max);
     }
@@ -83,7 +81,7 @@ pub(super) fn read(name: &QueueName, input: &mut Input<'_>) -> Result<QueueSpec,
         depth_max: input.number()?,
         dead_max: DEAD_MAX_DEFAULT,
         dedupe: input.span()?,
-        tolls: input.list(TOLL_BYTES_MIN, read_toll)?,
+        tolls: input.list(queue_toll::BYTES_MIN, queue_toll::read)?,
     };
     if is_bound {
         spec.dead_max = input.number()?;
@@ -132,25 +130,4 @@ fn read_order(input: &mut Input<'_>) -> Result<Order, CodecError> {
         ORDER_PARALLEL => input.number_u32().map(Order::Parallel),
         other => Err(newer("order", other)),
     }
-}
-
-fn write_toll(toll: &QueueToll, out: &mut Output<'_>) {
-    let QueueToll { limit, like, priority } = toll;
-    out.flags([like.is_some(), priority.is_some()]);
-    out.text(limit);
-    if let Some(like) = like {
-        out.text(like);
-    }
-    if let Some(priority) = priority {
-        out.byte(priority.level());
-    }
-}
-
-fn read_toll(input: &mut Input<'_>) -> Result<QueueToll, CodecError> {
-    let [has_like, has_priority] = input.flags()?;
-    Ok(QueueToll {
-        limit: input.name(LimitName::new)?,
-        like: input.when(has_like, |input| input.name(LimitName::new))?,
-        priority: input.when(has_priority, |input| read_priority(input.byte()?, input))?,
-    })
 }

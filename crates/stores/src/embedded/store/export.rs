@@ -13,6 +13,7 @@
 mod calls;
 mod import;
 mod line;
+mod queue_toll;
 mod rules;
 mod text;
 

@@ -1,9 +1,10 @@
 //! Limits and queues, as lines.
 
-use super::text::{Length, Wrong, name, optional};
+use super::queue_toll::QueueTollLine;
+use super::text::{Length, Wrong, name};
 use serde::{Deserialize, Serialize};
-use tollgate_core::lanes::{Backoff, OnDead, Order, QueueSpec, QueueToll};
-use tollgate_core::{Align, Definition, Limit, LimitName, Partition, Priority, RuleSpec};
+use tollgate_core::lanes::{Backoff, OnDead, Order, QueueSpec};
+use tollgate_core::{Align, Definition, Limit, LimitName, Partition, RuleSpec};
 
 /// A limit that is defined, or was and is owed at.
 #[derive(Debug, Serialize, Deserialize)]
@@ -162,16 +163,6 @@ enum OnDeadLine {
     Hold,
 }
 
-#[derive(Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct QueueTollLine {
-    limit: String,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    like: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    priority: Option<u64>,
-}
-
 fn dead_max() -> u64 {
     QueueSpec::default().dead_max
 }
@@ -232,29 +223,9 @@ impl QueueLine {
             depth_max: self.depth_max,
             dead_max: self.dead_max,
             dedupe: self.dedupe.0,
-            tolls: self.tolls.iter().map(QueueTollLine::read).collect::<Result<_, _>>()?,
+            tolls: self.tolls.into_iter().map(QueueTollLine::read).collect::<Result<_, _>>()?,
         };
         spec.check().map_err(|error| error.to_string())?;
         Ok(spec)
-    }
-}
-
-impl QueueTollLine {
-    fn of(toll: &QueueToll) -> Self {
-        let QueueToll { limit, like, priority } = toll;
-        Self {
-            limit: limit.to_string(),
-            like: like.as_ref().map(ToString::to_string),
-            priority: priority.map(|priority| priority.level().into()),
-        }
-    }
-
-    fn read(&self) -> Result<QueueToll, Wrong> {
-        let priority = self.priority.map(Priority::new).transpose();
-        Ok(QueueToll {
-            limit: name(LimitName::new, &self.limit)?,
-            like: optional(LimitName::new, self.like.as_deref())?,
-            priority: priority.map_err(|error| error.to_string())?,
-        })
     }
 }

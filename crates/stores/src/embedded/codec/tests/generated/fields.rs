@@ -7,8 +7,8 @@ use proptest::sample::select;
 use tollgate_core::contract::{MeterName, PaidLine, Receipt};
 use tollgate_core::lanes::queue::{DEAD_MAX_DEFAULT, LEASE_MAX, PARALLEL_MAX};
 use tollgate_core::lanes::{
-    Attempts, Backoff, CallId, DeathCause, End, Lease, LineWaits, NewCall, OnDead, Order,
-    QueueSpec, QueueToll, Scope,
+    Attempts, Backoff, BodyPath, CallId, DeathCause, End, Lease, LineWaits, NewCall, OnDead, Order,
+    QueueSpec, QueueToll, Scalar, Scope, TollPartition, TollWeight, TollWhen,
 };
 use tollgate_core::name::NAME_BYTES_MAX;
 use tollgate_core::rule::slots::HoldId;
@@ -180,11 +180,56 @@ pub(super) fn queue_spec() -> impl Strategy<Value = QueueSpec> {
 }
 
 fn queue_toll() -> impl Strategy<Value = QueueToll> {
-    (limit_name(), of(limit_name()), of(priority())).prop_map(|(limit, like, priority)| QueueToll {
-        limit,
-        like,
-        priority,
-    })
+    let own = (partition_of_toll(), weight_of_toll());
+    let own = prop_oneof![
+        own.prop_map(|(partition, weight)| (None, partition, weight)),
+        limit_name().prop_map(|like| (Some(like), <_>::default(), <_>::default())),
+    ];
+    let when = (path(), scalar()).prop_map(|(path, is)| TollWhen { path, is });
+    (limit_name(), of(priority()), own, of(when)).prop_map(
+        |(limit, priority, (like, partition, weight), when)| QueueToll {
+            limit,
+            like,
+            priority,
+            partition,
+            weight,
+            when,
+        },
+    )
+}
+
+fn path() -> impl Strategy<Value = BodyPath> {
+    let step = prop_oneof![Just(".a"), Just(".länge"), Just("[0]"), Just("[4711]")];
+    let steps = vec(step, 0..4);
+    steps.prop_map(|steps| BodyPath::new(&format!("body{}", steps.concat())).unwrap())
+}
+
+fn scalar() -> impl Strategy<Value = Scalar> {
+    prop_oneof![
+        text().prop_map(|text| Scalar::Text(text.into())),
+        any::<i64>().prop_map(Scalar::Number),
+        any::<bool>().prop_map(Scalar::Truth),
+    ]
+}
+
+fn partition_of_toll() -> impl Strategy<Value = TollPartition> {
+    prop_oneof![
+        Just(TollPartition::Global),
+        partition().prop_map(TollPartition::Fixed),
+        (path(), of(partition())).prop_map(|(path, default)| TollPartition::Body { path, default }),
+    ]
+}
+
+fn weight_of_toll() -> impl Strategy<Value = TollWeight> {
+    let bounds = (of(1..=u64::MAX), of(1..=u64::MAX)).prop_map(|(one, other)| match (one, other) {
+        (Some(one), Some(other)) => (Some(one.min(other)), Some(one.max(other))),
+        either => either,
+    });
+    prop_oneof![
+        (1..=u64::MAX).prop_map(TollWeight::Fixed),
+        Just(TollWeight::default()),
+        (path(), bounds).prop_map(|(path, (default, max))| TollWeight::Body { path, default, max }),
+    ]
 }
 
 fn priority() -> impl Strategy<Value = Priority> {

@@ -4,7 +4,8 @@ use super::{instant, now};
 use tollgate_core::contract::{MeterName, PaidLine, Receipt};
 use tollgate_core::lanes::queue::DEAD_MAX_DEFAULT;
 use tollgate_core::lanes::{
-    Backoff, CallId, Effect, Kept, OnDead, Order, QueueSpec, QueueToll, Revision, Scope,
+    Backoff, BodyPath, CallId, Effect, Kept, OnDead, Order, QueueSpec, QueueToll, Revision, Scalar,
+    Scope, TollPartition, TollWeight, TollWhen,
 };
 use tollgate_core::rule::slots::HoldId;
 use tollgate_core::{
@@ -44,6 +45,15 @@ fn settings() -> Vec<(&'static str, Effect)> {
             "02 046d61696c 01c801 01 02 03 ffffffff0f 04 05 03 06 07 02 \
              020673747269706509 010673747269706503616c6c 00",
             Effect::QueueDefined { name: queue(), spec: QueueSpec { dead_max: 0, ..spec() } },
+        ),
+        (
+            "02 046d61696c 00 80d88ee16f 14 03 64 8094ebdc03 80f092cbdd08 00 c0843d 80e0a596bb11 02 \
+             68 06737472697065 0106626f64792e70026575 0306626f64792e770205 04626f6479000178 \
+             54 06737472697065 026575 07 06626f64792e6b0101",
+            Effect::QueueDefined {
+                name: queue(),
+                spec: QueueSpec { tolls: tolls_in_bodies(), ..QueueSpec::default() },
+            },
         ),
         ("1b 046d61696c", Effect::QueueRemoved(queue())),
         ("03 046d61696c016164", Effect::LaneWeighed { queue: queue(), lane: lane(), weight: 100 }),
@@ -139,8 +149,27 @@ fn partition_defined(definition: Option<Limit>) -> Effect {
 }
 
 /// A queue with nothing as usual.
+/// A toll that is read from the body in every way, and one that is fixed in every way.
+fn tolls_in_bodies() -> Vec<QueueToll> {
+    let path = |text| BodyPath::new(text).unwrap();
+    let when = |text, is| Some(TollWhen { path: path(text), is });
+    let read = QueueToll {
+        partition: TollPartition::Body { path: path("body.p"), default: meter().1 },
+        weight: TollWeight::Body { path: path("body.w"), default: Some(2), max: Some(5) },
+        when: when("body", Scalar::Text("x".into())),
+        ..QueueToll::new(limit())
+    };
+    let fixed = QueueToll {
+        partition: TollPartition::Fixed(meter().1.unwrap()),
+        weight: TollWeight::Fixed(7),
+        when: when("body.k", Scalar::Number(-1)),
+        ..QueueToll::new(limit())
+    };
+    vec![read, fixed]
+}
+
 fn spec() -> QueueSpec {
-    let toll = |like, priority| QueueToll { limit: limit(), like, priority };
+    let toll = |like, priority| QueueToll { like, priority, ..QueueToll::new(limit()) };
     QueueSpec {
         order: Order::Parallel(200),
         lease: Span::from_nanos(1),
