@@ -5,6 +5,7 @@ mod events;
 mod passes;
 mod restarts;
 mod schedules;
+mod totals;
 mod workers;
 
 use std::future::Future;

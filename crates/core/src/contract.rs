@@ -12,6 +12,7 @@ pub mod conformance;
 mod events;
 #[cfg(any(test, feature = "reference"))]
 pub mod kept;
+mod totals;
 
 pub use ask::{
     Ask, AskError, Cost, DELAY_MAX, Paid, PaidLine, RECEIPT_LIFE_MAX, Receipt, ReceiptError,
@@ -26,6 +27,8 @@ pub use events::{
     EVENTS_KEPT, EVENTS_MAX, EventCursor, EventPage, EventRing, HistoryCursor, HistoryPage,
     HistoryQuery,
 };
+
+pub use totals::{LimitTotals, Tally};
 
 use crate::lanes::{
     Act, ActError, Acted, CallId, Claim, Claimed, End, Event, Explanation, Lease, QueueError,
@@ -335,10 +338,14 @@ pub struct MeterState {
     pub waiting: u64,
     /// Until when it is closed, and why.
     pub closed: Option<(Timestamp, String)>,
+    /// What was admitted here since the store was opened, or since it was last as new and forgotten.
+    pub admitted: Tally,
+    /// What happened at all meters of its limit.
+    pub of_limit: LimitTotals,
 }
 
 impl MeterState {
-    /// As a meter is, with so many who stand at it.
+    /// As a meter is, with so many who stand at it, and nothing counted.
     pub fn new(meter: &Meter, definition: &Definition, waiting: u64, now: Now) -> Self {
         Self {
             definition: definition.clone(),
@@ -346,6 +353,8 @@ impl MeterState {
             in_flight: meter.in_flight(definition, now),
             waiting,
             closed: meter.closed(now.at).map(|(until, reason)| (until, reason.to_owned())),
+            admitted: Tally::default(),
+            of_limit: LimitTotals::default(),
         }
     }
 }

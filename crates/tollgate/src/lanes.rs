@@ -3,8 +3,9 @@
 
 pub use tollgate_core::contract::{
     Answer, Ask, AskError, CallState, CallView, CallsQuery, EVENTS_KEPT, EVENTS_MAX, EventCursor,
-    EventPage, HistoryCursor, HistoryPage, HistoryQuery, LaneState, Lanes, LimitView, MeterError,
-    MeterPage, MeterState, Meters, PAGE_MAX, Paid, QueueState, Receipt, StoreError,
+    EventPage, HistoryCursor, HistoryPage, HistoryQuery, LaneState, Lanes, LimitTotals, LimitView,
+    MeterError, MeterPage, MeterState, Meters, PAGE_MAX, Paid, QueueState, Receipt, StoreError,
+    Tally,
 };
 pub use tollgate_core::lanes::*;
 pub use tollgate_core::{

@@ -1,6 +1,6 @@
 //! Browsing: what there is, page by page. A cursor is the last name or id of the page before.
 
-use super::MeterState;
+use super::{LimitTotals, MeterState};
 use crate::lanes::{Attempts, CallId, Death, QueueSpec};
 use crate::limit::Definition;
 use crate::name::{LaneName, LimitName, Partition, QueueName};
@@ -119,6 +119,8 @@ pub struct LimitView {
     pub definition: Definition,
     /// An operator holds it back.
     pub is_paused: bool,
+    /// What happened at its meters.
+    pub totals: LimitTotals,
 }
 
 /// A meter of a limit, `None` for the global one, and how it stands.

@@ -27,6 +27,7 @@ pub mod settling;
 #[cfg(test)]
 mod tests;
 pub mod told;
+pub mod totals;
 pub mod turns;
 
 use super::{Ask, AskError, Cost, Lanes, MeterState, Meters, Paid, Receipt, ReceiptError, Refusal};

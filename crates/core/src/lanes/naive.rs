@@ -16,6 +16,7 @@ mod explain;
 mod heads;
 mod operate;
 mod perform;
+mod totals;
 mod ways;
 
 use super::act::{Act, ActError, Acted, Record};
@@ -23,7 +24,7 @@ use super::call::{Attempts, CallId, Death, End, Lease, NewCall};
 use super::claim::Scope;
 use super::event::Event;
 use super::queue::{LANE_WEIGHT_MAX, LEASE_MAX, QueueError, QueueSpec};
-use crate::contract::QueueState;
+use crate::contract::{LimitTotals, QueueState, Tally};
 use crate::limit::Definition;
 use crate::meter::{Meter, Payment};
 use crate::name::{Key, LaneName, LimitName, Partition, QueueName};
@@ -57,6 +58,10 @@ pub struct Naive {
     records: BTreeMap<Key, Record>,
     /// The receipts that were settled, and until when that is remembered.
     settled: BTreeMap<u64, Timestamp>,
+    /// What was admitted at each meter; nothing if it is not here.
+    admitted: BTreeMap<MeterKey, Tally>,
+    /// What was counted at each limit; nothing if it is not here.
+    totals: BTreeMap<LimitName, LimitTotals>,
     /// The calls that ended and were not asked for yet.
     ended: Vec<(CallId, End)>,
     /// What happened and was not asked for yet.

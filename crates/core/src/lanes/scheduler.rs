@@ -26,6 +26,7 @@ mod remove;
 mod snapshot;
 mod sorted;
 mod standing;
+mod totals;
 mod waiting;
 
 use super::act::Record;

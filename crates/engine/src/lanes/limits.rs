@@ -13,8 +13,8 @@ use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use tokio::sync::oneshot;
-use tollgate_core::contract::{Lanes, StoreError};
-use tollgate_core::lanes::{Act, ActError, Record, Revision, Write};
+use tollgate_core::contract::{Lanes, LimitTotals, StoreError};
+use tollgate_core::lanes::{Act, ActError, Revision, Write};
 use tollgate_core::{Definition, Key, Limit, LimitName, Partition, Timestamp};
 
 /// Where the records of limits are.
@@ -100,16 +100,11 @@ impl LimitRecord {
         }
     }
 
-    fn state(self, name: &LimitName) -> Option<LimitState> {
+    fn state(self, name: &LimitName, totals: LimitTotals) -> Option<LimitState> {
         let Self { defined, pinned, overrides, history } = self;
-        let overrides = overrides.into_iter().collect();
-        Some(LimitState {
-            name: name.as_str().into(),
-            defined: defined?,
-            pinned,
-            overrides,
-            history,
-        })
+        let (name, overrides) = (name.as_str().into(), overrides.into_iter().collect());
+        let (defined, totals) = (defined?, Some(totals));
+        Some(LimitState { name, defined, pinned, overrides, history, totals })
     }
 }
 
@@ -161,7 +156,8 @@ impl<S: Lanes + 'static> Engine<S> {
     pub async fn limit(&self, name: &str) -> Result<Option<LimitState>, Error> {
         let name = LimitName::new(name)?;
         let (record, _) = self.parts.limit_record(&name).await?;
-        Ok(record.state(&name))
+        let kept = self.parts.store.inspect(vec![(name.clone(), None)]).await?.pop().flatten();
+        Ok(record.state(&name, kept.map(|kept| kept.of_limit).unwrap_or_default()))
     }
 
     /// The limits after a name, sorted, up to so many.
@@ -170,32 +166,46 @@ impl<S: Lanes + 'static> Engine<S> {
         after: Option<&str>,
         most: usize,
     ) -> Result<Vec<LimitState>, Error> {
-        let after = after.map(|name| Key::new(&format!("{PREFIX}{name}"))).transpose()?;
-        let found = self.parts.store.records_of(PREFIX.to_owned(), after, most).await?;
-        Ok(found.iter().filter_map(|(key, record)| state(key, record)).collect())
+        let after = after.map(LimitName::new).transpose()?;
+        self.parts.limit_page(after.as_ref(), most).await
     }
 
     /// All limits, sorted by name.
     pub async fn limits(&self) -> Result<Vec<LimitState>, Error> {
         let (mut all, mut after) = (Vec::new(), None);
         loop {
-            let found = self.parts.store.records_of(PREFIX.to_owned(), after, PAGE).await?;
-            all.extend(found.iter().filter_map(|(key, record)| state(key, record)));
-            if found.len() < PAGE {
+            let page = self.parts.limit_page(after.as_ref(), PAGE).await?;
+            after = page.last().map(|last| LimitName::new(&last.name)).transpose()?;
+            all.extend(page);
+            if after.is_none() {
                 return Ok(all);
             }
-            after = found.last().map(|(key, _)| key.clone());
         }
     }
 }
 
-/// A limit as its record says; `None` if that cannot be read.
-fn state(key: &Key, record: &Record) -> Option<LimitState> {
-    let name = LimitName::new(key.strip_prefix(PREFIX)?).ok()?;
-    read(&record.bytes).ok()?.state(&name)
-}
-
 impl<S: Lanes + 'static> Parts<S> {
+    /// The limits after a name whose records can be read, with what was counted there.
+    async fn limit_page(
+        &self,
+        after: Option<&LimitName>,
+        most: usize,
+    ) -> Result<Vec<LimitState>, Error> {
+        let first = after.map(key).transpose()?;
+        let found = self.store.records_of(PREFIX.to_owned(), first, most).await?;
+        let named = found.iter().filter_map(|(key, record)| {
+            let name = LimitName::new(key.strip_prefix(PREFIX)?).ok()?;
+            Some((name, read(&record.bytes).ok()?))
+        });
+        let named: Vec<(LimitName, LimitRecord)> = named.collect();
+        let meters = named.iter().map(|(name, _)| (name.clone(), None)).collect();
+        let kept = self.store.inspect(meters).await?;
+        let states = named.into_iter().zip(kept).filter_map(|((name, record), kept)| {
+            record.state(&name, kept.map(|kept| kept.of_limit).unwrap_or_default())
+        });
+        Ok(states.collect())
+    }
+
     /// Lets be in force what was written down, and learns it.
     pub(super) async fn load_limits(&self) -> Result<(), Error> {
         let mut after = None;

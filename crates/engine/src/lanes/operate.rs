@@ -32,6 +32,7 @@ impl<S: Lanes + 'static> Engine<S> {
             waiting: kept.waiting,
             next_admission_after,
             closed: kept.closed.map(|(until, reason)| (until.since(now), reason)),
+            admitted: Some(kept.admitted),
         })
     }
 

@@ -5,6 +5,7 @@ use crate::error::{AskError, Error};
 use crate::limits::Entry;
 use crate::locked::{Line, Locked};
 use std::sync::Arc;
+use tollgate_core::contract::Tally;
 use tollgate_core::{Limit, Now, Opening, Partition, Span, Standing, Timestamp};
 
 /// How a meter stands.
@@ -26,6 +27,9 @@ pub struct MeterState {
     pub next_admission_after: Option<Span>,
     /// For how long it is closed, and why.
     pub closed: Option<(Span, String)>,
+    /// What was admitted here since the store was opened, or since the meter was last as new and
+    /// forgotten; `None` in memory, where nothing is counted.
+    pub admitted: Option<Tally>,
 }
 
 /// Some partitions of a limit.
@@ -152,6 +156,7 @@ fn state(locked: &Locked<'_>, partition: Option<&str>) -> Option<MeterState> {
             .and_then(|whole| whole.meter.closed(now))
             .map(|(until, reason)| (until.since(now), reason.to_owned())),
         definition: definition.limit().clone(),
+        admitted: None,
     })
 }
 

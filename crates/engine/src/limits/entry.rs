@@ -6,6 +6,7 @@ use parking_lot::{Mutex, MutexGuard};
 use std::collections::VecDeque;
 use std::fmt;
 use std::sync::{Arc, OnceLock};
+use tollgate_core::contract::LimitTotals;
 use tollgate_core::{Definition, Limit, Now, Timestamp};
 
 /// Shards of a limit's partitions: enough that cores rarely meet. A power of two.
@@ -41,6 +42,9 @@ pub struct LimitState {
     pub overrides: Vec<(String, Limit)>,
     /// The latest changes, oldest first.
     pub history: Vec<Change>,
+    /// What happened at its meters since the store was opened; `None` in memory, where nothing is
+    /// counted: a decision may be one atomic operation there, and a count would be a second.
+    pub totals: Option<LimitTotals>,
 }
 
 #[derive(Debug, Default)]
@@ -235,7 +239,8 @@ impl Entry {
             overrides.extend(each);
         }
         overrides.sort_by(|(a, _), (b, _)| a.cmp(b));
-        Some(LimitState { name: self.name.clone(), defined, pinned, overrides, history })
+        let (name, totals) = (self.name.clone(), None);
+        Some(LimitState { name, defined, pinned, overrides, history, totals })
     }
 }
 

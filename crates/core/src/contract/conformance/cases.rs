@@ -180,6 +180,10 @@ macro_rules! lanes_conformance {
                 a_meter_is_closed_for_a_day_at_most_and_never_for_less_than_it_was,
                 a_reset_meter_has_forgotten_what_was_spent_and_holds_its_slots,
                 a_limit_that_is_unknown_cannot_be_operated;
+            totals:
+                what_was_admitted_is_counted_at_the_meter_and_at_the_limit,
+                what_was_refused_is_counted_with_what_it_wanted,
+                totals_outlast_a_change_of_the_limit;
             driving:
                 what_is_blocked_is_due_when_it_opens,
                 what_is_delayed_rests_or_is_leased_is_due_in_time,

@@ -34,13 +34,9 @@ impl Naive {
                 let (limit, partition) = owed[at].meter.clone();
                 let (cause, opening) = (blocker.cause, blocker.opening);
                 let standing = tried[at].standing(now);
-                return Err(AskError::Refused(Refusal {
-                    limit,
-                    partition,
-                    cause,
-                    opening,
-                    standing,
-                }));
+                let refusal = Refusal { limit, partition, cause, opening, standing };
+                self.count_refused(ask, &refusal);
+                return Err(AskError::Refused(refusal));
             }
         };
         self.last_token += 1;
@@ -53,6 +49,7 @@ impl Naive {
             let fresh = || Meter::new(&definition, now.at);
             let meter = self.meters.entry(line.meter.clone()).or_insert_with(fresh);
             let payment = meter.pay(&definition, line.weight, (now, starts), Some(holding));
+            self.admit(&line.meter, line.weight);
             let (limit, partition) = line.meter.clone();
             paid.push(PaidLine { limit, partition, payment });
         }
@@ -64,9 +61,11 @@ impl Naive {
     pub fn peek(&mut self, ask: &Ask, now: Now) -> Result<Standing, AskError> {
         self.advance(now);
         let (meters, token) = (self.meters.clone(), self.last_token);
+        let counted = (self.admitted.clone(), self.totals.clone());
         let standing = gate::tightest(&self.tried(&lines(&ask.tolls), ask.priority, now), now).1;
         let answer = self.consume(ask, now).map(|_| standing);
         (self.meters, self.last_token) = (meters, token);
+        (self.admitted, self.totals) = counted;
         answer
     }
 
@@ -130,7 +129,10 @@ impl Naive {
         let waiting = self.heads.values().filter(|head| stands_at(head, meter)).count();
         let fresh = Meter::new(definition, now.at);
         let kept = self.meters.get(meter).unwrap_or(&fresh);
-        Some(MeterState::new(kept, definition, waiting as u64, now))
+        let (admitted, of_limit) = (self.admitted.get(meter), self.limit_totals(&meter.0));
+        let admitted = admitted.copied().unwrap_or_default();
+        let state = MeterState::new(kept, definition, waiting as u64, now);
+        Some(MeterState { admitted, of_limit, ..state })
     }
 
     /// The true cost of a payment, or its slots alone if the limit is gone.

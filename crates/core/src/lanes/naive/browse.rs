@@ -133,6 +133,7 @@ impl Naive {
             name: name.clone(),
             definition: limit.definition.clone(),
             is_paused: limit.is_paused,
+            totals: self.limit_totals(name),
         };
         defined.take(most.min(PAGE_MAX)).map(view).collect()
     }

@@ -107,6 +107,7 @@ impl Naive {
         let holding = Holding { id: HoldId(token), expires };
         let lines = lines(&call.new.tolls);
         let payments = lines.iter().filter_map(|line| self.pay(line, holding, now)).collect();
+        lines.iter().for_each(|line| self.admit(&line.meter, line.weight));
         let (attempt, started) = (call.tried() + 1, now);
         let flight = Flight { token, attempt, started, expires, is_cancelled: false, payments };
         if let Some(call) = self.calls.get_mut(&call.id) {

@@ -3,7 +3,8 @@
 use super::catalog::{body, definition, key, lane_name, limit_name, partition, queue_name, spec};
 use super::steps::{Fresh, Held, Outcome, Step};
 use crate::contract::{
-    Ask, CallState, CallsQuery, Cost, MeterName, MeterState, Paid, QueueState, Receipt,
+    Ask, CallState, CallsQuery, Cost, LimitTotals, MeterName, MeterState, Paid, QueueState,
+    Receipt, Tally,
 };
 use crate::lanes::naive::Naive;
 use crate::lanes::{
@@ -192,7 +193,7 @@ impl World {
             })
             .collect();
         let states = |inspect: &dyn Fn(&MeterName) -> Option<MeterState>| {
-            meters.iter().map(inspect).collect::<Vec<_>>()
+            meters.iter().map(|meter| inspect(meter).map(compared_meter)).collect::<Vec<_>>()
         };
         let ones = told(&|id| self.naive.explain(id, now));
         let others = told(&|id| self.scheduler.explain(id, now));
@@ -221,12 +222,16 @@ impl World {
                 for query in queries(&queue, after, most).into_iter().skip(which % 3).step_by(3) {
                     seen += &format!("{:?}", machine.calls(&query, now));
                 }
-                seen += &format!("{:?}", machine.meters(&limit, None, most, now));
+                let meters = machine.meters(&limit, None, most, now).into_iter().flatten();
+                let meters = meters.map(|(partition, state)| (partition, compared_meter(state)));
+                seen += &format!("{:?}", meters.collect::<Vec<_>>());
                 // How many lanes are known and empty is not for both to say alike.
                 let queues = machine.queues(None, 9).into_iter();
                 let queues = queues.map(|queue| QueueState { lanes: 0, ..queue });
                 let records = machine.records_of("", Some(&key(0)), most);
-                let limits = machine.limits(None, most);
+                let limits = machine.limits(None, most).into_iter();
+                let limits = limits.map(|limit| (limit.name, limit.definition, limit.is_paused));
+                let limits: Vec<_> = limits.collect();
                 seen + &format!("{:?} {records:?} {limits:?}", queues.collect::<Vec<_>>())
             }};
         }
@@ -388,6 +393,12 @@ fn queries(queue: &QueueName, after: Option<CallId>, most: usize) -> Vec<CallsQu
     let of_lane = states.map(|state| query(Some(lane_name(0)), state));
     let of_queue = states.map(|state| query(None, state));
     lanes.chain(of_lane).chain(of_queue).chain([query(None, None)]).collect()
+}
+
+/// Without what was admitted there, for a meter that was forgotten counts anew, and without the waits.
+fn compared_meter(state: MeterState) -> MeterState {
+    let of_limit = LimitTotals { waited_ns: 0, ..state.of_limit };
+    MeterState { admitted: Tally::default(), of_limit, ..state }
 }
 
 /// Without the waits, which the reference does not tell, in one order of the calls: what is due at

@@ -24,11 +24,16 @@ impl Scheduler {
     /// worker asking for it.
     pub fn consume(&mut self, ask: &Ask, now: Now) -> Result<Paid, AskError> {
         self.advance(now);
-        let (owed, starts) = self.decided(ask, now)?;
+        let decided = self.decided(ask, now);
+        if let Err(AskError::Refused(refusal)) = &decided {
+            self.count_refused(ask, refusal);
+        }
+        let (owed, starts) = decided?;
         let id = self.tokens + 1;
         let expires = starts.plus(ask.life.min(RECEIPT_LIFE_MAX));
         self.effects.push(Effect::Paid { id, owed: owed.clone().into(), now, starts, expires });
         let lines = self.paid(id, &owed, now, (starts, expires));
+        self.count_paid(&owed);
         let newcomer = self.lines_of_newcomer(&owed, ask.priority, now);
         let (tightest, standing) = gate::tightest(&newcomer, now);
         Ok(Paid { receipt: Receipt { id, expires, lines }, starts, tightest, standing })
@@ -122,7 +127,9 @@ impl Scheduler {
         let fresh = Meter::new(definition, now.at);
         let kept = found.and_then(|slot| self.meters[slot].meter.as_deref()).unwrap_or(&fresh);
         let waiting = found.map_or(0, |slot| self.meters[slot].standing());
-        Some(MeterState::new(kept, definition, waiting, now))
+        let admitted = found.map(|slot| self.meters[slot].admitted).unwrap_or_default();
+        let of_limit = self.meters.totals(limit);
+        Some(MeterState { admitted, of_limit, ..MeterState::new(kept, definition, waiting, now) })
     }
 
     /// A limit that counts calls at a time.

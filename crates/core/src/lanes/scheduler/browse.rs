@@ -102,7 +102,8 @@ impl Scheduler {
         let view = |(_, slot): (&LimitName, Option<u32>)| {
             let limit = self.meters.book(slot?);
             let definition = limit.definition.clone()?;
-            Some(LimitView { name: limit.name.clone(), definition, is_paused: limit.is_paused })
+            let (name, is_paused, totals) = (limit.name.clone(), limit.is_paused, limit.totals);
+            Some(LimitView { name, definition, is_paused, totals })
         };
         least(named, most).into_iter().filter_map(view).collect()
     }

@@ -150,6 +150,7 @@ impl Scheduler {
         let waits = self.waits(lane, head);
         let effect = Effect::Started { lease, now, expires, waits: waits.clone() };
         self.observe(&effect);
+        self.count_start(head.call, &waits);
         self.start_at(head.call, lease.token, Start { now, expires, waits });
         self.effects.push(effect);
         self.rehead();

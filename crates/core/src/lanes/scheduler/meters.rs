@@ -4,6 +4,7 @@ use super::Hashing;
 use super::calls::{LaneSlot, MeterSlot, Rank, index, slot};
 use super::sorted::Sorted;
 use super::standing::Refusals;
+use crate::contract::{LimitTotals, Tally};
 use crate::limit::Definition;
 use crate::meter::Meter;
 use crate::name::{LimitName, Partition};
@@ -31,6 +32,7 @@ pub(super) struct LimitBook {
     pub(super) meters: Vec<MeterSlot>,
     /// Partitions with rules of their own.
     pub(super) overrides: HashMap<Partition, Definition, Hashing>,
+    pub(super) totals: LimitTotals,
 }
 
 impl LimitBook {
@@ -76,6 +78,7 @@ pub(super) struct MeterBook {
     /// Who stands here, a crowd for each queue: almost always one.
     pub(super) crowds: SmallVec<[Crowd; 1]>,
     pub(super) senior: Option<LaneSlot>,
+    pub(super) admitted: Tally,
 }
 
 /// The heads of one queue that stand at one meter.
@@ -179,6 +182,10 @@ impl Meters {
 
     pub(super) fn book(&self, limit: LimitSlot) -> &LimitBook {
         &self.limits[index(limit)]
+    }
+
+    pub(super) fn book_mut(&mut self, limit: LimitSlot) -> &mut LimitBook {
+        &mut self.limits[index(limit)]
     }
 
     pub(super) fn definition(&self, meter: MeterSlot) -> Option<&Definition> {
@@ -302,6 +309,7 @@ impl Meters {
             farthest: 0,
             crowds: SmallVec::new(),
             senior: None,
+            admitted: Tally::default(),
         }));
         self.by_partition.insert_unique(hash, made, |slot| {
             let book = &meters[index(*slot)];
@@ -420,6 +428,7 @@ impl Meters {
             is_paused: false,
             meters: Vec::new(),
             overrides: HashMap::default(),
+            totals: LimitTotals::default(),
         }));
         self.by_name.insert(name.clone(), limit);
         limit
