@@ -68,6 +68,16 @@ impl Answer {
         serde_json::from_str(&self.text).unwrap_or_else(|error| panic!("{error}: {}", self.text))
     }
 
+    /// The JSON body of a success without what is counted in a folder alone.
+    #[track_caller]
+    pub(super) fn uncounted(&self) -> Value {
+        let mut json = self.success();
+        for counted in ["totals", "admitted"] {
+            json.as_object_mut().unwrap().remove(counted);
+        }
+        json
+    }
+
     /// One field of the JSON body.
     #[track_caller]
     pub(super) fn field(&self, name: &str) -> Value {

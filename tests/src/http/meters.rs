@@ -19,7 +19,20 @@ async fn a_meter_tells_how_it_stands() {
         "next_admission_ms": 100,
         "reset_after_ms": 1000,
     });
-    assert_eq!(server.get("/v1/meters/stripe/acme").await.success(), expected);
+    assert_eq!(server.get("/v1/meters/stripe/acme").await.uncounted(), expected);
+}
+
+#[tokio::test]
+async fn what_is_admitted_and_refused_is_counted() {
+    let server = Started::with_queue(10).await;
+    let call = json!({"tolls": [{"limit": "l", "partition": "p", "weight": 6}]});
+    server.consume(&call).await.success();
+    server.consume(&call).await.problem(429, "refused");
+    let meter = server.get("/v1/meters/l/p").await.success();
+    assert_eq!(meter["admitted"], json!({"count": 1, "weight": 6}));
+    let totals = server.get("/v1/limits/l").await.field("totals");
+    assert_eq!(totals["admitted"], json!({"count": 1, "weight": 6}));
+    assert_eq!(totals["refused"], json!({"count": 1, "weight": 6}));
 }
 
 #[tokio::test]

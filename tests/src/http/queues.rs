@@ -127,3 +127,43 @@ async fn a_full_page_of_the_largest_size_has_a_next_one() {
     }
     assert_eq!(ids.len(), 1_001);
 }
+
+/// Promise 6: a queue declares tolls once; where and how much is read from each body, or the call is
+/// refused.
+#[tokio::test]
+async fn a_queue_reads_what_its_calls_owe_from_their_bodies() {
+    let server = Started::with_queue(10).await;
+    let toll = json!({
+        "limit": "l",
+        "partition": {"path": "body.tenant"},
+        "weight": {"path": "body.items.length", "default": 1, "max": 5},
+        "when": {"path": "body.kind", "is": "card"},
+    });
+    let queue = server.put("/v1/queues/q", &json!({"tolls": [toll]})).await.success();
+    assert_eq!(queue["definition"]["tolls"], json!([toll]));
+    let body = json!({"tenant": "acme", "items": [1, 2, 3], "kind": "card"});
+    let ids =
+        server.enqueue(&json!([{"lane": "a", "body": body}, {"lane": "a", "body": {}}])).await;
+    let tolls =
+        async |id: &str| server.get(&format!("/v1/calls/{id}")).await.success()["tolls"].clone();
+    let owed = json!([{"limit": "l", "partition": "acme", "weight": 3, "feedback": false}]);
+    assert_eq!((tolls(&ids[0]).await, tolls(&ids[1]).await), (owed, json!([])));
+    let wrong = json!({"lane": "a", "body": {"kind": "card"}});
+    let problem = server.post("/v1/queues/q/calls", &wrong).await.problem(422, "no_partition");
+    assert!(problem.contains("body.tenant"), "{problem}");
+    let wrong = json!({"tolls": [{"limit": "l", "partition": {"path": "tenant"}}]});
+    let answer = server.put("/v1/queues/q", &wrong).await;
+    answer.problem(400, "invalid_body");
+    assert_eq!(answer.field("field"), "tolls[0].partition");
+}
+
+#[tokio::test]
+async fn a_queue_is_removed_once_it_has_no_calls() {
+    let server = Started::with_queue(10).await;
+    let id = server.enqueue(&json!({"lane": "a"})).await.remove(0);
+    let problem = server.delete("/v1/queues/q").await.problem(409, "queue_not_empty");
+    assert!(problem.contains("1 wait"), "{problem}");
+    server.delete(&format!("/v1/calls/{id}")).await.success();
+    assert_eq!(server.delete("/v1/queues/q").await.success(), json!({"removed": true}));
+    server.delete("/v1/queues/q").await.problem(404, "unknown_queue");
+}

@@ -5,6 +5,7 @@ use super::body::{Json, JsonIfAny};
 use super::caller::Caller;
 use super::path::{InPath, Page, cut, wanted};
 use super::problem::{Problem, kinds};
+use super::wire::limit_state::RemovedWire;
 use super::wire::meter::NothingWire;
 use super::wire::queue::{PausedWire, QueuePageWire, QueueStateWire, QueueWire};
 use axum::extract::State;
@@ -29,6 +30,18 @@ pub(super) async fn read(
     InPath(name): InPath<String>,
 ) -> Answer<QueueStateWire> {
     state(&app.gate, &caller, &name).await
+}
+
+pub(super) async fn remove(
+    State(app): Shared,
+    caller: Caller,
+    InPath(name): InPath<String>,
+    _: Nothing,
+) -> Answer<RemovedWire> {
+    match app.gate.remove_queue(&caller.inner(&name)).await? {
+        true => Ok(Json(RemovedWire { removed: true })),
+        false => Err(unknown(&name)),
+    }
 }
 
 pub(super) async fn list(State(app): Shared, caller: Caller, page: Page) -> Answer<QueuePageWire> {

@@ -48,6 +48,7 @@ pub fn routes() -> Vec<Route> {
         route("GET", "/v1/queues", get(queues::list)),
         route("PUT", "/v1/queues/{queue}", put(queues::define)),
         route("GET", "/v1/queues/{queue}", get(queues::read)),
+        route("DELETE", "/v1/queues/{queue}", delete(queues::remove)),
         route("POST", "/v1/queues/{queue}/pause", post(queues::pause)),
         route("POST", "/v1/queues/{queue}/resume", post(queues::resume)),
         route("GET", "/v1/queues/{queue}/lanes", get(lanes::list)),

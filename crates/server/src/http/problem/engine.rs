@@ -111,6 +111,9 @@ fn of_toll(error: &TollError) -> Kind {
         TollError::WeightZero { .. } => kinds::WEIGHT_ZERO,
         TollError::WeightOverCapacity { .. } => kinds::WEIGHT_OVER_CAPACITY,
         TollError::TooMany { .. } => kinds::TOO_MANY_TOLLS,
+        TollError::BodyNotJson { .. } => kinds::BODY_NOT_JSON,
+        TollError::NoPartition { .. } => kinds::NO_PARTITION,
+        TollError::NoWeight { .. } => kinds::NO_WEIGHT,
         _ => kinds::INVALID_ASK,
     }
 }
@@ -129,6 +132,9 @@ fn of_queue(error: &QueueError) -> Kind {
         QueueError::NoAttempts => kinds::QUEUE_NO_ATTEMPTS,
         QueueError::NoDepth => kinds::QUEUE_NO_DEPTH,
         QueueError::TooManyTolls { .. } => kinds::QUEUE_TOO_MANY_TOLLS,
+        QueueError::TollWeight { .. } => kinds::QUEUE_TOLL_WEIGHT,
+        QueueError::TollLike { .. } => kinds::QUEUE_TOLL_LIKE,
+        QueueError::NotEmpty { .. } => kinds::QUEUE_NOT_EMPTY,
         _ => kinds::INVALID_ASK,
     }
 }

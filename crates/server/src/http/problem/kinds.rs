@@ -75,6 +75,12 @@ kinds! {
     QUEUE_NO_ATTEMPTS = UNPROCESSABLE_ENTITY, "queue_no_attempts", "Calls would be dead before they start";
     QUEUE_NO_DEPTH = UNPROCESSABLE_ENTITY, "queue_no_depth", "Nothing could ever be enqueued";
     QUEUE_TOO_MANY_TOLLS = UNPROCESSABLE_ENTITY, "queue_too_many_tolls", "The queue asks for too many tolls";
+    QUEUE_TOLL_WEIGHT = UNPROCESSABLE_ENTITY, "queue_toll_weight", "A toll of the queue could weigh nothing";
+    QUEUE_TOLL_LIKE = UNPROCESSABLE_ENTITY, "queue_toll_like", "A toll that is like another has none of its own";
+    QUEUE_NOT_EMPTY = CONFLICT, "queue_not_empty", "The queue has calls";
+    BODY_NOT_JSON = UNPROCESSABLE_ENTITY, "body_not_json", "The queue reads the body, and it is not JSON";
+    NO_PARTITION = UNPROCESSABLE_ENTITY, "no_partition", "The body does not say which partition it is";
+    NO_WEIGHT = UNPROCESSABLE_ENTITY, "no_weight", "The body does not say how much it weighs";
     LEASE_UNKNOWN = NOT_FOUND, "lease_unknown", "There is no such lease";
     LEASE_LOST = CONFLICT, "lease_lost", "The lease is lost";
     CALL_BODY_TOO_LONG = UNPROCESSABLE_ENTITY, "call_body_too_long", "The body of a call is too long";

@@ -2,6 +2,7 @@
 
 use super::instant::InstantWire;
 use super::limit::DefinitionWire;
+use super::totals::LimitTotalsWire;
 use serde::Serialize;
 use tollgate::{Change, Limit, LimitState};
 
@@ -18,6 +19,9 @@ pub(in crate::http) struct LimitStateWire {
     overrides: Vec<OverrideWire>,
     overrides_count: usize,
     history: Vec<ChangeWire>,
+    /// What happened at its meters since the server started; left out in memory.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    totals: Option<LimitTotalsWire>,
 }
 
 #[derive(Debug, Serialize)]
@@ -75,6 +79,7 @@ impl From<&LimitState> for LimitStateWire {
             overrides: overrides.collect(),
             overrides_count: state.overrides.len(),
             history: state.history.iter().map(ChangeWire::from).collect(),
+            totals: state.totals.map(LimitTotalsWire::from),
         }
     }
 }

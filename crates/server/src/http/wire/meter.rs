@@ -2,6 +2,7 @@
 
 use super::limit::DefinitionWire;
 use super::span::SpanWire;
+use super::totals::TallyWire;
 use serde::{Deserialize, Serialize};
 use tollgate::MeterState;
 
@@ -24,6 +25,10 @@ pub(in crate::http) struct MeterWire {
     #[serde(skip_serializing_if = "Option::is_none")]
     next_admission_ms: Option<u64>,
     reset_after_ms: u64,
+    /// What was admitted since the server started, or since the meter was last as new; left out in
+    /// memory.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    admitted: Option<TallyWire>,
     #[serde(skip_serializing_if = "Option::is_none")]
     closed_for_ms: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -67,6 +72,7 @@ impl From<MeterState> for MeterWire {
             waiting: state.waiting,
             next_admission_ms: state.next_admission_after.map(|span| span.as_millis_ceil()),
             reset_after_ms: state.standing.reset_after.as_millis_ceil(),
+            admitted: state.admitted.map(TallyWire::from),
             closed_for_ms: closed_for.map(|span| span.as_millis_ceil()),
             closed_reason,
         }

@@ -1,13 +1,13 @@
 //! Queues as they travel.
 
 use super::object::Object;
-use super::priority::PriorityWire;
+use super::queue_toll::QueueTollWire;
 use super::span::SpanWire;
 use super::units::{Count, Units};
 use crate::http::caller::Caller;
+use crate::http::problem::{Problem, invalid_field};
 use serde::{Deserialize, Serialize};
-use tollgate::Error;
-use tollgate::lanes::{Backoff, LimitName, OnDead, Order, QueueSpec, QueueState, QueueToll};
+use tollgate::lanes::{Backoff, OnDead, Order, QueueSpec, QueueState};
 
 /// How a queue's lanes behave. What is left out is as by default.
 #[derive(Debug, Default, Deserialize, Serialize)]
@@ -49,17 +49,6 @@ enum OnDeadWire {
     Hold,
 }
 
-/// What all calls of a queue owe.
-#[derive(Debug, Clone, Deserialize, Serialize)]
-#[serde(deny_unknown_fields)]
-struct QueueTollWire {
-    limit: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    like: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    priority: Option<PriorityWire>,
-}
-
 /// A queue, and how much is in it.
 #[derive(Debug, Serialize)]
 pub(in crate::http) struct QueueStateWire {
@@ -91,7 +80,7 @@ pub(in crate::http) struct PausedWire {
 
 impl QueueWire {
     /// The queue that is meant, by the names of the store.
-    pub(in crate::http) fn spec(&self, caller: &Caller) -> Result<QueueSpec, Error> {
+    pub(in crate::http) fn spec(&self, caller: &Caller) -> Result<QueueSpec, Problem> {
         let default = QueueSpec::default();
         let count = |count: Option<Count>, default| count.map_or(default, |count| count.0);
         let span = |span: Option<SpanWire>, default| span.map_or(default, |span| span.0);
@@ -99,7 +88,12 @@ impl QueueWire {
             first: span(backoff.first, default.backoff.first),
             most: span(backoff.most, default.backoff.most),
         });
-        let tolls = self.tolls.iter().map(|Object(toll)| toll.spec(caller));
+        let tolls = self.tolls.iter().enumerate().map(|(nth, Object(toll))| {
+            let wrong = |(field, why): (&str, String)| {
+                invalid_field(&format!("tolls[{nth}].{field}"), &why)
+            };
+            toll.toll(caller).map_err(wrong)
+        });
         Ok(QueueSpec {
             order: self.order.map_or(default.order, OrderWire::order),
             lease: span(self.lease, default.lease),
@@ -153,26 +147,6 @@ impl OrderWire {
         match self {
             Self::Strict => Order::Strict,
             Self::Parallel(Count(count)) => Order::Parallel(count),
-        }
-    }
-}
-
-impl QueueTollWire {
-    fn spec(&self, caller: &Caller) -> Result<QueueToll, Error> {
-        let name = |name: &str| LimitName::new(&caller.inner(name));
-        Ok(QueueToll {
-            limit: name(&self.limit)?,
-            like: self.like.as_deref().map(name).transpose()?,
-            priority: self.priority.map(|priority| priority.0),
-        })
-    }
-
-    fn new(toll: &QueueToll, caller: &Caller) -> Self {
-        let name = |name: &LimitName| caller.shown(name).to_owned();
-        Self {
-            limit: name(&toll.limit),
-            like: toll.like.as_ref().map(name),
-            priority: toll.priority.map(PriorityWire),
         }
     }
 }
