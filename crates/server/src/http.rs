@@ -1,6 +1,7 @@
 //! HTTP: routes, what they read and write, and the problems they answer with.
 
 mod body;
+mod caller;
 mod consume;
 mod fields;
 pub(crate) mod guard;
@@ -11,10 +12,12 @@ mod origin;
 mod path;
 pub(crate) mod problem;
 mod receipts;
+mod roles;
 pub(crate) mod routes;
 mod wire;
 
-use crate::seal::{Seal, Tag};
+use crate::access::Tokens;
+use crate::seal::Seal;
 use crate::shutdown::Shutdown;
 use std::sync::Arc;
 use tollgate::Tollgate;
@@ -23,8 +26,8 @@ use tollgate::Tollgate;
 pub(crate) struct App {
     pub(crate) gate: Tollgate,
     pub(crate) seal: Seal,
-    /// The tag of the token that callers must show.
-    pub(crate) bearer: Option<Tag>,
+    /// What callers must show one of; none, and nobody is asked.
+    pub(crate) tokens: Tokens,
     pub(crate) shutdown: Shutdown,
 }
 

@@ -5,7 +5,7 @@
 //! use tollgate_server::{Server, Settings};
 //!
 //! # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
-//! let settings = Settings { listen: ([127, 0, 0, 1], 0).into(), token: None };
+//! let settings = Settings::new(([127, 0, 0, 1], 0).into());
 //! let server = Server::bind(Tollgate::memory(), settings).await?;
 //! println!("http://{}", server.address());
 //! server.serve(async { /* until this ends */ }).await;
@@ -14,6 +14,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod access;
 pub mod cli;
 mod http;
 mod receipt;
@@ -22,6 +23,9 @@ mod server;
 mod shutdown;
 mod token;
 
+pub use access::{
+    HashError, Namespace, NamespaceError, Role, RoleError, Roles, TokenHash, TokenSpec, TokensError,
+};
 pub use http::openapi::OPENAPI;
 pub use http::problem::kinds::codes;
 pub use http::routes::{Route, routes};

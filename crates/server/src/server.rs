@@ -2,11 +2,11 @@
 
 mod connection;
 
+use crate::access::{TokenSpec, Tokens, TokensError};
 use crate::http::guard::Door;
 use crate::http::{App, routes};
 use crate::seal::{Seal, SealError};
 use crate::shutdown::{Shutdown, ShutdownBell, shutdown};
-use crate::token::Token;
 use std::fmt;
 use std::future::Future;
 use std::io;
@@ -31,8 +31,15 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 pub struct Settings {
     /// Where it listens; port 0 takes any free one.
     pub listen: SocketAddr,
-    /// What callers must show; needed beyond loopback.
-    pub token: Option<Token>,
+    /// What callers must show one of; needed beyond loopback.
+    pub tokens: Vec<TokenSpec>,
+}
+
+impl Settings {
+    /// Listens there and wants no token.
+    pub fn new(listen: SocketAddr) -> Self {
+        Self { listen, tokens: Vec::new() }
+    }
 }
 
 /// Why a server cannot start.
@@ -55,6 +62,9 @@ pub enum StartError {
         /// What the system said.
         source: io::Error,
     },
+    /// The tokens do not do.
+    #[error(transparent)]
+    Tokens(#[from] TokensError),
     /// There is no key.
     #[error(transparent)]
     Seal(#[from] SealError),
@@ -78,8 +88,9 @@ impl fmt::Debug for Server {
 impl Server {
     /// Takes the address. Connections wait until [`Server::serve`] runs.
     pub async fn bind(gate: Tollgate, settings: Settings) -> Result<Self, StartError> {
-        let Settings { listen, token } = settings;
-        if token.is_none() && !listen.ip().to_canonical().is_loopback() {
+        let Settings { listen, tokens } = settings;
+        let tokens = Tokens::new(tokens)?;
+        if tokens.is_empty() && !listen.ip().to_canonical().is_loopback() {
             return Err(StartError::TokenMissing { listen });
         }
         let seal = Seal::kept(&gate).await?;
@@ -87,8 +98,7 @@ impl Server {
         let listener = TcpListener::bind(listen).await.map_err(failed)?;
         let address = listener.local_addr().map_err(failed)?;
         let (bell, shutdown) = shutdown();
-        let bearer = token.map(|token| seal.tag(token.as_bytes()));
-        let app = App { gate, seal, bearer, shutdown: shutdown.clone() };
+        let app = App { gate, seal, tokens, shutdown: shutdown.clone() };
         let door = Arc::new(routes::door(Arc::new(app)));
         Ok(Self { listener, address, door, bell, shutdown })
     }

@@ -7,4 +7,6 @@ pub use tollgate_core::contract::{
     MeterPage, MeterState, Meters, PAGE_MAX, Paid, QueueState, Receipt, StoreError,
 };
 pub use tollgate_core::lanes::*;
-pub use tollgate_core::{Definition, Key, LaneName, LimitName, Meter, Partition, QueueName, Toll};
+pub use tollgate_core::{
+    Definition, Key, LaneName, LimitName, Meter, Partition, QueueName, Toll, TollError,
+};

@@ -8,7 +8,7 @@ use tokio::sync::oneshot;
 use tokio::task::{JoinHandle, yield_now};
 use tokio::time::timeout;
 use tollgate::{ManualClock, Tollgate};
-use tollgate_server::{Server, Settings, Token};
+use tollgate_server::{Server, Settings, Token, TokenSpec};
 
 /// Longest wait for something that happens at once.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -28,10 +28,15 @@ pub(super) struct Started {
 
 impl Started {
     pub(super) async fn new() -> Self {
-        Self::with_token(None).await
+        Self::with_tokens(Vec::new()).await
     }
 
-    pub(super) async fn with_token(token: Option<&str>) -> Self {
+    /// Wants this token, which may do everything.
+    pub(super) async fn with_token(token: &str) -> Self {
+        Self::with_tokens(vec![TokenSpec::admin(&Token::new(token).unwrap())]).await
+    }
+
+    pub(super) async fn with_tokens(tokens: Vec<TokenSpec>) -> Self {
         let clock = ManualClock::new();
         let (folder, builder) = (tempfile::tempdir().unwrap(), Tollgate::builder());
         let builder = builder.clock(clock.clone());
@@ -40,8 +45,7 @@ impl Started {
             Some(_) => builder.memory(),
             None => builder.open(folder.path()).await.unwrap(),
         };
-        let token = token.map(|token| Token::new(token).unwrap());
-        let settings = Settings { listen: ([127, 0, 0, 1], 0).into(), token };
+        let settings = Settings { tokens, ..Settings::new(([127, 0, 0, 1], 0).into()) };
         let server = Server::bind(gate.clone(), settings).await.unwrap();
         let address = server.address();
         let (stop, stopped) = oneshot::channel();

@@ -2,13 +2,14 @@
 
 use super::signals::Signals;
 use super::{Environment, Exit, ServeArguments, descriptors, log, output};
+use crate::access::TokenSpec;
 use crate::server::{Server, Settings};
 use crate::token::Token;
 use anyhow::Context;
 use tollgate::Tollgate;
 
 pub(super) fn serve(arguments: &ServeArguments, environment: &Environment) -> anyhow::Result<Exit> {
-    let settings = Settings { listen: arguments.listen, token: token(environment)? };
+    let settings = Settings { tokens: tokens(environment)?, ..Settings::new(arguments.listen) };
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     runtime.block_on(async {
         let gate = if arguments.memory {
@@ -44,8 +45,8 @@ async fn serve_until_told(
     Ok(Exit::Done)
 }
 
-fn token(environment: &Environment) -> anyhow::Result<Option<Token>> {
-    let Some(text) = &environment.token else { return Ok(None) };
+fn tokens(environment: &Environment) -> anyhow::Result<Vec<TokenSpec>> {
+    let Some(text) = &environment.token else { return Ok(Vec::new()) };
     let token = Token::new(&text.to_string_lossy()).context("TOLLGATE_TOKEN does not do")?;
-    Ok(Some(token))
+    Ok(vec![TokenSpec::admin(&token)])
 }

@@ -9,13 +9,15 @@ use tollgate::{AskError, Error, LimitError, NameError, Refusal, StoreError};
 
 impl From<Error> for Problem {
     fn from(error: Error) -> Self {
-        match error {
-            Error::Refused(refusal) => refused(&refusal),
-            Error::Invalid(error) => Self::new(of_ask(&error), error.to_string()),
-            Error::Store(error) => Self::new(of_store(&error), error.to_string()),
-            Error::Meter(error) => Self::new(of_meter(&error), error.to_string()),
+        let mut problem = match &error {
+            Error::Refused(refusal) => refused(refusal),
+            Error::Invalid(error) => Self::new(of_ask(error), error.to_string()),
+            Error::Store(error) => Self::new(of_store(error), error.to_string()),
+            Error::Meter(error) => Self::new(of_meter(error), error.to_string()),
             other => Self::new(kinds::STORE_FAILED, other.to_string()),
-        }
+        };
+        problem.0.error = Some(error);
+        problem
     }
 }
 

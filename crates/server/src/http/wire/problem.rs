@@ -20,7 +20,7 @@ pub(in crate::http) struct ProblemWire {
 }
 
 /// Which toll was refused, why, and until when.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Clone, Serialize)]
 pub(in crate::http) struct RefusalWire {
     limit: String,
     #[serde(skip_serializing_if = "Option::is_none")]

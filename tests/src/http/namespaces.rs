@@ -1,0 +1,164 @@
+//! Namespaces: what is in one does not exist for the others, whichever route is asked.
+
+use super::client::Answer;
+use super::holders::{admin_of, holder};
+use super::started::Started;
+use serde_json::{Value, json};
+use tollgate_server::{Role, Route, routes};
+
+/// What `acme` has and nobody else may learn: a number, and what all its names and reasons contain.
+const SECRETS: [&str; 2] = ["7919", "acme"];
+
+/// What is looked at to see that nothing of acme's changed. A new kind of thing is added here, in
+/// `make_world` and, with a request for each of its routes, in `example`.
+const LOOKS: [&str; 4] =
+    ["/v1/limits", "/v1/limits/stripe", "/v1/meters/stripe", "/v1/meters/stripe/big"];
+
+/// A server for acme, globex and one who sees everything.
+struct World {
+    server: Started,
+    /// Of acme: it holds a slot.
+    receipt: String,
+}
+
+impl World {
+    /// A world in which acme has one of each.
+    async fn new() -> Self {
+        let tokens =
+            vec![admin_of("acme"), admin_of("globex"), holder("all", &[Role::Admin], None)];
+        let server = Started::with_tokens(tokens).await;
+        let receipt = make_world(&server).await;
+        Self { server, receipt }
+    }
+
+    async fn ask(&self, token: &str, at: (&str, &str), body: &Value) -> Answer {
+        self.server.ask_as(token, at, body).await
+    }
+
+    /// All that acme sees of its things.
+    async fn seen(&self) -> Vec<Value> {
+        let mut seen = Vec::new();
+        for path in LOOKS {
+            seen.push(self.ask("acme", ("GET", path), &Value::Null).await.success());
+        }
+        seen
+    }
+
+    /// Sends what the route takes, about things of these names, with acme's receipt.
+    async fn ask_route(&self, token: &str, route: &Route) -> Answer {
+        let path = route.path.replace("{name}", "stripe").replace("{partition}", "big");
+        let path = path.replace("{receipt}", &self.receipt);
+        self.ask(token, (route.method, &path), &example(route)).await
+    }
+}
+
+/// One of each kind of thing, with all that makes it acme's own.
+async fn make_world(server: &Started) -> String {
+    let ask = async |method, path, body: Value| {
+        server.ask_as("acme", (method, path), &body).await.success()
+    };
+    let rules = json!({"rules": [
+        {"rule": "token_bucket", "limit": 7919, "per": "1m"},
+        {"rule": "concurrency", "limit": 100},
+    ]});
+    ask("PUT", "/v1/limits/stripe", rules.clone()).await;
+    ask("PUT", "/v1/limits/stripe/pin", rules.clone()).await;
+    ask("PUT", "/v1/limits/stripe/partitions/big", rules).await;
+    let call = json!({"tolls": [{"limit": "stripe", "partition": "big"}], "receipt": "10m"});
+    let granted = ask("POST", "/v1/consume", call).await;
+    let closure = json!({"for": "1m", "reason": "acme is closed"});
+    ask("POST", "/v1/meters/stripe/close", closure).await;
+    granted["receipt"].as_str().unwrap().to_owned()
+}
+
+/// The body that a route takes; null for none.
+fn example(route: &Route) -> Value {
+    let rule = json!({"rule": "token_bucket", "limit": 5, "per": "1s"});
+    match (route.method, route.path) {
+        ("PUT", _) => rule,
+        ("POST", "/v1/consume") => {
+            json!({"tolls": [{"limit": "stripe", "partition": "big"}]})
+        }
+        ("POST", path) if path.ends_with("/close") => json!({"for": "1m"}),
+        _ => Value::Null,
+    }
+}
+
+#[tokio::test]
+async fn nothing_crosses_from_one_namespace_to_another() {
+    for route in routes() {
+        let (world, at) = (World::new().await, format!("{} {}", route.method, route.path));
+        let before = world.seen().await;
+        let answer = world.ask_route("globex", &route).await;
+        for secret in SECRETS.into_iter().filter(|_| route.path != "/openapi.json") {
+            assert!(!answer.text.contains(secret), "{at} tells {secret}: {}", answer.text);
+        }
+        assert_eq!(world.seen().await, before, "{at} changes what is acme's");
+        let own = world.ask_route("acme", &route).await;
+        assert_eq!(own.status, 200, "{at} is tried in vain: {}", own.text);
+    }
+}
+
+#[tokio::test]
+async fn two_namespaces_have_limits_of_one_name() {
+    let world = World::new().await;
+    let define = json!({"rule": "token_bucket", "limit": 1, "per": "1m"});
+    let call = json!({"tolls": [{"limit": "stripe", "define": define}]});
+    let granted = world.ask("globex", ("POST", "/v1/consume"), &call).await;
+    assert_eq!(granted.success()["remaining"], 0);
+    assert!(granted.header("ratelimit").unwrap().starts_with("\"stripe\";"));
+    let refused = world.ask("globex", ("POST", "/v1/consume"), &call).await;
+    assert!(refused.problem(429, "refused").starts_with("limit stripe refuses"));
+    assert_eq!(refused.field("limit"), "stripe");
+    assert!(refused.header("ratelimit-policy").unwrap().starts_with("\"stripe\";"));
+    let page = world.ask("all", ("GET", "/v1/limits"), &Value::Null).await.success();
+    let names = page["limits"].as_array().unwrap().iter().map(|limit| limit["name"].clone());
+    assert_eq!(names.collect::<Vec<_>>(), ["acme/stripe", "globex/stripe"]);
+}
+
+#[tokio::test]
+async fn pages_of_a_namespace_are_its_own() {
+    let world = World::new().await;
+    let rule = json!({"rule": "concurrency", "limit": 1});
+    for name in ["c", "a", "b"] {
+        let path = format!("/v1/limits/{name}");
+        world.ask("globex", ("PUT", &path), &rule).await.success();
+    }
+    let page = async |query: &str| {
+        let path = format!("/v1/limits?limit=2{query}");
+        let page = world.ask("globex", ("GET", &path), &Value::Null).await.success();
+        let names = page["limits"].as_array().unwrap().iter().map(|limit| limit["name"].clone());
+        (names.collect::<Vec<_>>(), page["next"].clone())
+    };
+    assert_eq!(page("").await, (vec![json!("a"), json!("b")], json!("b")));
+    assert_eq!(page("&after=b").await, (vec![json!("c")], Value::Null));
+}
+
+#[tokio::test]
+async fn a_receipt_is_good_in_its_own_namespace_alone() {
+    let world = World::new().await;
+    let path = format!("/v1/receipts/{}/settle", world.receipt);
+    let actual = json!({"actual": {"stripe": 1}});
+    for stranger in ["globex", "all"] {
+        let answer = world.ask(stranger, ("POST", &path), &actual).await;
+        answer.problem(404, "receipt_unknown");
+    }
+    let wrong = json!({"actual": {"paypal": 1}});
+    let told = world.ask("acme", ("POST", &path), &wrong).await.problem(422, "not_paid");
+    assert!(told.contains("limit paypal"), "{told}");
+    world.ask("acme", ("POST", &path), &actual).await.success();
+}
+
+#[tokio::test]
+async fn an_error_names_what_the_caller_named() {
+    let world = World::new().await;
+    let (unknown, long) = ("/v1/limits/acme%2Fstripe".to_owned(), "x".repeat(506));
+    let told = world.ask("globex", ("GET", &unknown), &Value::Null).await;
+    assert!(told.problem(404, "unknown_limit").starts_with("no limit is called \"acme/stripe\""));
+    let rule = json!({"rule": "concurrency", "limit": 1});
+    let told = world.ask("globex", ("PUT", &format!("/v1/limits/{long}")), &rule).await;
+    let told = told.problem(422, "name_too_long");
+    assert!(told.contains("up to 505 bytes, and this one has 506"), "{told}");
+    let nameless = json!({"tolls": [{"limit": ""}]});
+    world.ask("globex", ("POST", "/v1/consume"), &nameless).await.problem(422, "name_empty");
+}
