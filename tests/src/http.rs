@@ -13,4 +13,5 @@ mod namespaces;
 mod receipts;
 mod roles;
 mod started;
+mod tls;
 mod turns;

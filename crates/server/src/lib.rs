@@ -21,6 +21,7 @@ mod receipt;
 mod seal;
 mod server;
 mod shutdown;
+mod tls;
 mod token;
 
 pub use access::{
@@ -30,4 +31,5 @@ pub use http::openapi::OPENAPI;
 pub use http::problem::kinds::codes;
 pub use http::routes::{Route, routes};
 pub use server::{Server, Settings, StartError};
+pub use tls::{Tls, TlsError};
 pub use token::{Token, TokenError};

@@ -7,6 +7,7 @@ use crate::http::guard::Door;
 use crate::http::{App, routes};
 use crate::seal::{Seal, SealError};
 use crate::shutdown::{Shutdown, ShutdownBell, shutdown};
+use crate::tls::Tls;
 use std::fmt;
 use std::future::Future;
 use std::io;
@@ -33,12 +34,14 @@ pub struct Settings {
     pub listen: SocketAddr,
     /// What callers must show one of; needed beyond loopback.
     pub tokens: Vec<TokenSpec>,
+    /// The certificate, if it talks TLS.
+    pub tls: Option<Tls>,
 }
 
 impl Settings {
-    /// Listens there and wants no token.
+    /// Listens there, wants no token and talks plainly.
     pub fn new(listen: SocketAddr) -> Self {
-        Self { listen, tokens: Vec::new() }
+        Self { listen, tokens: Vec::new(), tls: None }
     }
 }
 
@@ -74,6 +77,7 @@ pub enum StartError {
 pub struct Server {
     listener: TcpListener,
     address: SocketAddr,
+    tls: Option<Tls>,
     door: Arc<Door>,
     bell: ShutdownBell,
     shutdown: Shutdown,
@@ -88,7 +92,7 @@ impl fmt::Debug for Server {
 impl Server {
     /// Takes the address. Connections wait until [`Server::serve`] runs.
     pub async fn bind(gate: Tollgate, settings: Settings) -> Result<Self, StartError> {
-        let Settings { listen, tokens } = settings;
+        let Settings { listen, tokens, tls } = settings;
         let tokens = Tokens::new(tokens)?;
         if tokens.is_empty() && !listen.ip().to_canonical().is_loopback() {
             return Err(StartError::TokenMissing { listen });
@@ -100,7 +104,7 @@ impl Server {
         let (bell, shutdown) = shutdown();
         let app = App { gate, seal, tokens, shutdown: shutdown.clone() };
         let door = Arc::new(routes::door(Arc::new(app)));
-        Ok(Self { listener, address, door, bell, shutdown })
+        Ok(Self { listener, address, tls, door, bell, shutdown })
     }
 
     /// Where it listens.
@@ -108,9 +112,19 @@ impl Server {
         self.address
     }
 
+    /// Where clients find it.
+    pub fn url(&self) -> String {
+        let scheme = if self.tls.is_some() { "https" } else { "http" };
+        format!("{scheme}://{}", self.address)
+    }
+
     /// Answers until `stop` ends. Then takes no more connections, tells those who wait that the
     /// server goes, and lets answers under way finish, for ten seconds at most.
     pub async fn serve(self, stop: impl Future<Output = ()>) {
+        if self.tls.is_none() && !self.address.ip().to_canonical().is_loopback() {
+            let address = self.address;
+            tracing::warn!(%address, "tokens travel in the clear: give the server a certificate, or put it behind a proxy that has one");
+        }
         let mut connections = JoinSet::new();
         self.accept_until(stop, &mut connections).await;
         drop(self.listener);
@@ -135,7 +149,8 @@ impl Server {
                 accepted = self.listener.accept(), if has_room => match accepted {
                     Ok((stream, _)) => {
                         let (door, shutdown) = (self.door.clone(), self.shutdown.clone());
-                        connections.spawn(connection::answer(stream, door, shutdown));
+                        let tls = self.tls.clone();
+                        connections.spawn(connection::answer(stream, tls, door, shutdown));
                     }
                     Err(error) => {
                         tracing::warn!(%error, "connection not accepted");

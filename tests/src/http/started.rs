@@ -37,6 +37,10 @@ impl Started {
     }
 
     pub(super) async fn with_tokens(tokens: Vec<TokenSpec>) -> Self {
+        Self::with(Settings { tokens, ..Settings::new(([127, 0, 0, 1], 0).into()) }).await
+    }
+
+    pub(super) async fn with(settings: Settings) -> Self {
         let clock = ManualClock::new();
         let (folder, builder) = (tempfile::tempdir().unwrap(), Tollgate::builder());
         let builder = builder.clock(clock.clone());
@@ -45,7 +49,6 @@ impl Started {
             Some(_) => builder.memory(),
             None => builder.open(folder.path()).await.unwrap(),
         };
-        let settings = Settings { tokens, ..Settings::new(([127, 0, 0, 1], 0).into()) };
         let server = Server::bind(gate.clone(), settings).await.unwrap();
         let address = server.address();
         let (stop, stopped) = oneshot::channel();
