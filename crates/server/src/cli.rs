@@ -8,8 +8,10 @@ mod output;
 mod serve;
 mod signals;
 mod store;
+mod token;
 mod torture;
 
+use crate::access::Role;
 use clap::{Parser, Subcommand};
 use log::LogFormat;
 use std::ffi::OsString;
@@ -75,6 +77,9 @@ enum Command {
     /// machines does not start without one. TOLLGATE_LOG says which lines are logged, as in `info`
     /// or `tollgate_engine=debug`.
     Serve(ServeArguments),
+    /// Makes tokens for callers.
+    #[command(subcommand)]
+    Token(TokenCommand),
     /// Looks after a data folder.
     #[command(subcommand)]
     Store(StoreCommand),
@@ -100,6 +105,28 @@ enum Command {
     /// The child of `torture`.
     #[command(hide = true)]
     TortureLoad,
+}
+
+#[derive(Debug, Subcommand)]
+enum TokenCommand {
+    /// Makes a token: shows it once, and the lines for the configuration file, which hold its hash.
+    New(NewTokenArguments),
+}
+
+#[derive(Debug, clap::Args)]
+struct NewTokenArguments {
+    /// Who will use it: written into the history of what it changes.
+    #[arg(long, value_name = "NAME")]
+    name: String,
+    /// What it may do: read, enqueue, work or admin. May be given several times.
+    #[arg(long = "role", value_name = "ROLE", required = true)]
+    roles: Vec<Role>,
+    /// The namespace it is bound to.
+    #[arg(long, value_name = "NAME")]
+    namespace: Option<String>,
+    /// Says it in JSON.
+    #[arg(long)]
+    json: bool,
 }
 
 #[derive(Debug, Subcommand)]
@@ -217,6 +244,12 @@ struct ServeArguments {
     /// Where to listen.
     #[arg(long, value_name = "ADDR:PORT", default_value = "127.0.0.1:8655", value_parser = address)]
     listen: SocketAddr,
+    /// The certificate for TLS, in PEM: a chain, the server's own first.
+    #[arg(long, value_name = "FILE", requires = "tls_key")]
+    tls_cert: Option<PathBuf>,
+    /// The certificate's private key, in PEM.
+    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    tls_key: Option<PathBuf>,
     /// How log lines look.
     #[arg(long, value_name = "FORMAT", value_enum, default_value_t = LogFormat::Text)]
     log: LogFormat,
@@ -230,6 +263,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>, environment: Environme
     };
     let ran = match command {
         Some(Command::Serve(serve)) => serve::serve(&serve, &environment),
+        Some(Command::Token(TokenCommand::New(arguments))) => token::new(&arguments),
         Some(Command::Store(StoreCommand::Check(check))) => store::check(&check),
         Some(Command::Store(StoreCommand::Export(arguments))) => export::export(&arguments),
         Some(Command::Store(StoreCommand::Import(arguments))) => export::import(&arguments),

@@ -142,3 +142,58 @@ fn mistakes_in_the_arguments_are_told() {
     }
     assert_eq!(run(&["--help"], None), (Some(0), String::new()));
 }
+
+#[test]
+fn a_new_token_is_shown_once_with_the_lines_for_the_file() {
+    let arguments = ["token", "new", "--name", "ci", "--role", "work", "--namespace", "acme"];
+    let Output { status, stdout, .. } = tollgate(&arguments, None).output().unwrap();
+    let printed = String::from_utf8(stdout).unwrap();
+    let token = printed.lines().next().unwrap();
+    assert!(status.success() && token.starts_with("tollgate_"), "{printed}");
+    assert_eq!(printed.matches(token).count(), 1);
+    assert!(printed.contains("hash = \"sha256:") && printed.contains("namespace = \"acme\""));
+    let (code, told) = run(&["token", "new", "--name", "ci", "--role", "boss"], None);
+    assert_eq!(code, Some(2));
+    assert!(told.contains("a role is read, enqueue, work or admin"), "{told}");
+}
+
+#[test]
+fn a_certificate_that_is_not_there_is_named() {
+    let listen = ["--memory", "--listen", "127.0.0.1:0"];
+    let files = ["--tls-cert", "/nowhere/cert.pem", "--tls-key", "/nowhere/key.pem"];
+    let (code, told) = run(&[&listen[..], &files[..]].concat(), None);
+    assert_eq!(code, Some(2));
+    assert!(told.contains("cannot read /nowhere/cert.pem"), "{told}");
+}
+
+#[test]
+fn no_secret_is_logged() {
+    let mut command = tollgate(&["--memory", "--listen", "127.0.0.1:0"], Some("s3cret-token"));
+    let mut server = command.env("TOLLGATE_LOG", "trace").spawn().unwrap();
+    let mut printed = BufReader::new(server.stdout.take().unwrap()).lines();
+    let address = printed.next().unwrap().unwrap();
+    let address = address.strip_prefix("tollgate listens on http://").unwrap();
+    let send = |head: &str, body: &str| {
+        let mut stream = TcpStream::connect(address).unwrap();
+        let bytes = body.len();
+        let rest = format!(
+            "host: a\r\nconnection: close\r\ncontent-type: application/json\r\ncontent-length: {bytes}"
+        );
+        let head = format!("{head}\r\nauthorization: Bearer s3cret-token\r\n{rest}\r\n\r\n");
+        stream.write_all((head + body).as_bytes()).unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        answer
+    };
+    let call =
+        r#"{"receipt":"1m","tolls":[{"limit":"api","define":{"rule":"concurrency","limit":1}}]}"#;
+    let granted = send("POST /v1/consume HTTP/1.1", call);
+    let receipt = granted.split("\"receipt\":\"").nth(1).unwrap().split('"').next().unwrap();
+    let settled = send(&format!("POST /v1/receipts/{receipt}/settle HTTP/1.1"), "");
+    assert!(settled.starts_with("HTTP/1.1 200"), "{settled}");
+    let (_, log) = ended(server, "TERM");
+    assert!(log.contains("request answered"), "{log}");
+    for secret in ["s3cret", receipt] {
+        assert!(!log.contains(secret), "{secret} in {log}");
+    }
+}

@@ -4,12 +4,17 @@ use super::signals::Signals;
 use super::{Environment, Exit, ServeArguments, descriptors, log, output};
 use crate::access::TokenSpec;
 use crate::server::{Server, Settings};
+use crate::tls::Tls;
 use crate::token::Token;
 use anyhow::Context;
 use tollgate::Tollgate;
 
 pub(super) fn serve(arguments: &ServeArguments, environment: &Environment) -> anyhow::Result<Exit> {
-    let settings = Settings { tokens: tokens(environment)?, ..Settings::new(arguments.listen) };
+    let settings = Settings {
+        tokens: tokens(environment)?,
+        tls: tls(arguments)?,
+        ..Settings::new(arguments.listen)
+    };
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     runtime.block_on(async {
         let gate = if arguments.memory {
@@ -32,7 +37,7 @@ async fn serve_until_told(
     arguments: &ServeArguments,
 ) -> anyhow::Result<Exit> {
     let (mut first, mut second) = (Signals::new()?, Signals::new()?);
-    output::listening(server.address(), (!arguments.memory).then_some(&*arguments.data));
+    output::listening(&server.url(), (!arguments.memory).then_some(&*arguments.data));
     let twice = async {
         second.next().await;
         second.next().await;
@@ -49,4 +54,12 @@ fn tokens(environment: &Environment) -> anyhow::Result<Vec<TokenSpec>> {
     let Some(text) = &environment.token else { return Ok(Vec::new()) };
     let token = Token::new(&text.to_string_lossy()).context("TOLLGATE_TOKEN does not do")?;
     Ok(vec![TokenSpec::admin(&token)])
+}
+
+fn tls(arguments: &ServeArguments) -> anyhow::Result<Option<Tls>> {
+    // The one is not taken without the other.
+    let (Some(certificate), Some(key)) = (&arguments.tls_cert, &arguments.tls_key) else {
+        return Ok(None);
+    };
+    Ok(Some(Tls::read(certificate, key)?))
 }
