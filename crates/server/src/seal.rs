@@ -73,17 +73,18 @@ impl Seal {
         Ok(Self { keyed: Hmac::new(&kept.into()) })
     }
 
-    /// The tag of these bytes, one part after the other.
-    pub(crate) fn tag(&self, parts: &[&[u8]]) -> Tag {
-        self.over(parts).finalize().into_bytes().into()
+    /// The tag of some parts, one after the other.
+    pub(crate) fn tag_of(&self, parts: &[&[u8]]) -> Tag {
+        self.with(parts).finalize().into_bytes().into()
     }
 
-    /// Whether `tag` is the tag of these bytes. Takes as long for a near miss as for a wild guess.
-    pub(crate) fn is_tag(&self, tag: &[u8], parts: &[&[u8]]) -> bool {
-        self.over(parts).verify_slice(tag).is_ok()
+    /// Whether `tag` is the beginning of the tag of some parts, as far as it goes. Takes as long for a
+    /// near miss as for a wild guess.
+    pub(crate) fn is_tag_of(&self, tag: &[u8], parts: &[&[u8]]) -> bool {
+        self.with(parts).verify_truncated_left(tag).is_ok()
     }
 
-    fn over(&self, parts: &[&[u8]]) -> Hmac<Sha256> {
+    fn with(&self, parts: &[&[u8]]) -> Hmac<Sha256> {
         parts.iter().fold(self.keyed.clone(), |keyed, part| keyed.chain_update(part))
     }
 }
@@ -95,10 +96,10 @@ mod tests {
     #[test]
     fn knows_its_own_tags_alone() {
         let (ours, theirs) = (Seal::random().unwrap(), Seal::random().unwrap());
-        let tag = ours.tag(&[b"paid"]);
-        assert!(ours.is_tag(&tag, &[b"pa", b"id"]));
-        assert!(!ours.is_tag(&tag, &[b"Paid"]));
-        assert!(!ours.is_tag(&tag[1..], &[b"paid"]));
-        assert!(!theirs.is_tag(&tag, &[b"pa", b"id"]));
+        let tag = ours.tag_of(&[b"paid"]);
+        assert!(ours.is_tag_of(&tag, &[b"pa", b"id"]));
+        assert!(!ours.is_tag_of(&tag, &[b"Paid"]));
+        assert!(!ours.is_tag_of(&tag[1..], &[b"paid"]));
+        assert!(!theirs.is_tag_of(&tag, &[b"pa", b"id"]));
     }
 }

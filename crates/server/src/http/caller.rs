@@ -36,13 +36,17 @@ impl Caller {
     }
 
     /// The namespace they are bound to; `None` if everything is theirs.
-    pub(super) fn namespace(&self) -> Option<&Namespace> {
+    pub(super) fn namespace(&self) -> Option<&str> {
+        self.bound().map(Namespace::as_str)
+    }
+
+    fn bound(&self) -> Option<&Namespace> {
         self.0.as_ref()?.namespace.as_ref()
     }
 
     /// What a limit, queue or schedule is called in the store, given what the caller calls it.
     pub(super) fn inner<'a>(&self, name: &'a str) -> Cow<'a, str> {
-        match self.namespace() {
+        match self.bound() {
             // A name that is empty stays so: nothing may be called like the namespace itself.
             Some(namespace) if !name.is_empty() => Cow::Owned([namespace.prefix(), name].concat()),
             _ => Cow::Borrowed(name),
@@ -51,11 +55,26 @@ impl Caller {
 
     /// What the caller calls what has this name in the store; `None` if it is not theirs.
     pub(super) fn outer<'a>(&self, name: &'a str) -> Option<&'a str> {
-        match self.namespace() {
+        match self.bound() {
             Some(namespace) => {
                 name.strip_prefix(namespace.prefix()).filter(|name| !name.is_empty())
             }
             None => Some(name),
+        }
+    }
+
+    /// The name under which something is shown that is the caller's; what is not has none.
+    pub(super) fn shown<'a>(&self, name: &'a str) -> &'a str {
+        self.outer(name).unwrap_or_default()
+    }
+
+    /// Behind which name of the store the caller's names begin that come after one.
+    pub(super) fn after<'a>(&self, after: Option<&'a str>) -> Option<Cow<'a, str>> {
+        match self.bound() {
+            Some(namespace) => {
+                Some(Cow::Owned([namespace.prefix(), after.unwrap_or_default()].concat()))
+            }
+            None => after.map(Cow::Borrowed),
         }
     }
 }
@@ -100,6 +119,15 @@ mod tests {
         for name in ["", "acme", "acme/", "acme2/stripe", "stripe", "/acme/stripe", "ACME/stripe"] {
             assert_eq!(bound_to("acme").outer(name), None, "{name}");
         }
+    }
+
+    #[test]
+    fn what_comes_after_a_name_is_looked_for_in_the_namespace() {
+        let caller = bound_to("acme");
+        assert_eq!(caller.after(None).as_deref(), Some("acme/"));
+        assert_eq!(caller.after(Some("b")).as_deref(), Some("acme/b"));
+        assert_eq!(Caller::ANYONE.after(None), None);
+        assert_eq!(Caller::ANYONE.after(Some("b")).as_deref(), Some("b"));
     }
 
     #[test]

@@ -15,12 +15,13 @@ type Answer<T> = Result<Json<T>, Problem>;
 
 pub(super) async fn list(State(app): Shared, caller: Caller, page: Page) -> Answer<LimitPageWire> {
     let limits = app.gate.limits().await?;
-    // Sorted by the names in the store, and so by the caller's: all of theirs begin alike.
-    let own = limits.iter().filter_map(|limit| Some((caller.outer(&limit.name)?, limit)));
-    let is_after = |name: &str| page.after.as_deref().is_none_or(|after| name > after);
-    let mut rest = own.filter(|(name, _)| is_after(name));
+    let after = caller.after(page.after.as_deref());
+    let is_after = |name: &str| after.as_deref().is_none_or(|after| name > after);
+    let is_own = |name: &str| caller.outer(name).is_some();
+    let mut rest = limits.iter().filter(|limit| is_own(&limit.name) && is_after(&limit.name));
     let shown = rest.by_ref().take(page.limit);
-    let limits: Vec<_> = shown.map(|(name, limit)| LimitLineWire::new(name, limit)).collect();
+    let limits = shown.map(|limit| LimitLineWire::new(caller.shown(&limit.name), limit));
+    let limits: Vec<_> = limits.collect();
     let last = limits.last().map(|limit| limit.name.clone());
     Ok(Json(LimitPageWire { limits, next: rest.next().and(last) }))
 }

@@ -94,7 +94,7 @@ impl Caller {
 
     /// The namespace takes its room in a name, and the caller did not write it.
     fn length(&self, error: NameError) -> NameError {
-        let prefix = self.namespace().map_or(0, |namespace| namespace.prefix().len());
+        let prefix = self.bound().map_or(0, |namespace| namespace.prefix().len());
         match error {
             NameError::TooLong { kind, bytes, most } if HAVE_PREFIX.contains(&kind) => {
                 NameError::TooLong { kind, bytes: bytes - prefix, most: most - prefix }
