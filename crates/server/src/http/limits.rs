@@ -81,20 +81,23 @@ pub(super) async fn unpin(
 pub(super) async fn define_partition(
     State(app): Shared,
     caller: Caller,
+    Actor(who): Actor,
     InPath((name, partition)): InPath<(String, String)>,
     Json(LimitWire(limit)): Json<LimitWire>,
 ) -> Answer<LimitStateWire> {
-    app.gate.override_partition(&caller.inner(&name), &partition, Some(limit)).await?;
+    let (inner, limit) = (caller.inner(&name), Some(limit));
+    app.gate.override_partition_as(&who, &inner, &partition, limit).await?;
     state(&app.gate, &caller, &name).await
 }
 
 pub(super) async fn remove_partition(
     State(app): Shared,
     caller: Caller,
+    Actor(who): Actor,
     InPath((name, partition)): InPath<(String, String)>,
     _: JsonIfAny<NothingWire>,
 ) -> Answer<LimitStateWire> {
-    app.gate.override_partition(&caller.inner(&name), &partition, None).await?;
+    app.gate.override_partition_as(&who, &caller.inner(&name), &partition, None).await?;
     state(&app.gate, &caller, &name).await
 }
 
