@@ -1,5 +1,6 @@
 //! The server over real sockets: what each route answers, and what it makes of mistakes.
 
+mod audit;
 mod bodies;
 mod client;
 mod connections;

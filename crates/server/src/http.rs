@@ -1,5 +1,6 @@
 //! HTTP: routes, what they read and write, and the problems they answer with.
 
+mod audit;
 mod body;
 mod caller;
 mod consume;

@@ -97,7 +97,7 @@ async fn the_audit_log_keeps_the_latest_ten_thousand() {
     let first = gate.record(&key(0)).await.unwrap().unwrap();
     // As if 9,999 more had been made.
     let newest = Write { key: key(9_999), expected: Revision(0), bytes: Some(first.bytes) };
-    gate.keep(newest).await.unwrap();
+    let _ = gate.keep(newest).await.unwrap();
     gate.shut_down().await;
     let gate = Tollgate::open(folder.path()).await.unwrap();
     gate.limit("l", Limit::per_hour(2)).await.unwrap();

@@ -84,9 +84,16 @@ fn example(route: &Route) -> Value {
     }
 }
 
+/// Whether there is such a thing: in memory there are limits alone.
+fn is_served(route: &Route) -> bool {
+    let in_memory = ["/v1/limits", "/v1/meters", "/v1/consume", "/v1/receipts"];
+    std::env::var_os("TOLLGATE_TESTS_IN_MEMORY").is_none()
+        || in_memory.iter().any(|path| route.path.starts_with(path))
+}
+
 #[tokio::test]
 async fn nothing_crosses_from_one_namespace_to_another() {
-    for route in routes() {
+    for route in routes().into_iter().filter(is_served) {
         let (world, at) = (World::new().await, format!("{} {}", route.method, route.path));
         let before = world.seen().await;
         let answer = world.ask_route("globex", &route).await;
@@ -159,6 +166,6 @@ async fn an_error_names_what_the_caller_named() {
     let told = world.ask("globex", ("PUT", &format!("/v1/limits/{long}")), &rule).await;
     let told = told.problem(422, "name_too_long");
     assert!(told.contains("up to 505 bytes, and this one has 506"), "{told}");
-    let nameless = json!({"tolls": [{"limit": ""}]});
+    let nameless = json!({"tolls": [{"limit": "", "define": rule}]});
     world.ask("globex", ("POST", "/v1/consume"), &nameless).await.problem(422, "name_empty");
 }

@@ -2,7 +2,7 @@
 
 use super::guard::Door;
 use super::roles::RoleTable;
-use super::{App, consume, guard, limits, meters, openapi, problem, receipts};
+use super::{App, audit, consume, guard, limits, meters, openapi, problem, receipts};
 use crate::access::Role::{self, Admin, Read, Work};
 use axum::Router;
 use axum::routing::{MethodRouter, delete, get, post, put};
@@ -55,6 +55,7 @@ pub fn routes() -> Vec<Route> {
         route(Work, "POST", "/v1/receipts/{receipt}/settle", post(receipts::settle)),
         route(Work, "POST", "/v1/receipts/{receipt}/cancel", post(receipts::cancel)),
         route(Work, "POST", "/v1/receipts/{receipt}/renew", post(receipts::renew)),
+        route(Read, "GET", "/v1/audit", get(audit::list)),
         open("GET", guard::HEALTH, get(openapi::health)),
         route(Read, "GET", "/openapi.json", get(openapi::read)),
     ]

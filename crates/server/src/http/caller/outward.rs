@@ -24,7 +24,9 @@ impl Caller {
     }
 
     fn text(&self, name: &str) -> String {
-        self.outer(name).unwrap_or(ELSEWHERE).to_owned()
+        // Nothing is called like that, here or elsewhere.
+        let elsewhere = if name.is_empty() { "" } else { ELSEWHERE };
+        self.outer(name).unwrap_or(elsewhere).to_owned()
     }
 
     fn limit(&self, name: LimitName) -> LimitName {
@@ -105,7 +107,7 @@ impl Caller {
 }
 
 /// The kinds of names that lie in a namespace, as errors call them.
-const HAVE_PREFIX: [&str; 2] = ["limit name", "queue name"];
+const HAVE_PREFIX: [&str; 3] = ["limit name", "queue name", "schedule name"];
 
 #[cfg(test)]
 mod tests {

@@ -2,11 +2,12 @@
 
 use super::limit::LimitWire;
 use super::object::Object;
+use super::priority::PriorityWire;
 use super::span::SpanWire;
 use super::units::Units;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
-use tollgate::{Ask, Pass, Priority, Toll, global, toll};
+use tollgate::{Ask, Pass, Toll, global, toll};
 
 /// The tolls of one call, and what to do if they cannot be paid now.
 #[derive(Debug, Deserialize)]
@@ -45,10 +46,6 @@ pub(in crate::http) enum OnExceeded {
     Wait,
 }
 
-#[derive(Debug, Clone, Copy, Default, Deserialize)]
-#[serde(try_from = "Units")]
-struct PriorityWire(Priority);
-
 /// A call that may start.
 #[derive(Debug, Serialize)]
 pub(in crate::http) struct GrantWire {
@@ -59,14 +56,6 @@ pub(in crate::http) struct GrantWire {
     reset_after_ms: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(in crate::http) receipt: Option<String>,
-}
-
-impl TryFrom<Units> for PriorityWire {
-    type Error = String;
-
-    fn try_from(Units(level): Units) -> Result<Self, String> {
-        Priority::new(level).map(Self).map_err(|error| error.to_string())
-    }
 }
 
 impl ConsumeWire {

@@ -105,7 +105,7 @@ fn shown(limit: Option<&Limit>) -> Option<DefinitionWire> {
     limit.map(DefinitionWire::from)
 }
 
-fn rfc3339(at: Timestamp) -> String {
+pub(super) fn rfc3339(at: Timestamp) -> String {
     // Every timestamp is in range: ours end in the year 2554, theirs in 9999.
     let instant = jiff::Timestamp::from_nanosecond(i128::from(at.as_nanos())).unwrap_or_default();
     instant.to_string()

@@ -1,13 +1,14 @@
 //! Objects that are written as objects: derived readers would take an array of the values, too.
 
-use serde::Deserialize;
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{Deserializer, MapAccess, Visitor};
+use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::marker::PhantomData;
 
 /// Reads `T` from an object and from nothing else.
-#[derive(Debug)]
+#[derive(Debug, Clone, Serialize)]
+#[serde(transparent)]
 pub(in crate::http) struct Object<T>(pub(in crate::http) T);
 
 struct ObjectVisitor<T>(PhantomData<T>);

@@ -9,6 +9,20 @@ use std::fmt;
 #[serde(transparent)]
 pub(in crate::http) struct Units(pub(in crate::http) u64);
 
+/// A number of things, of which there are never so many as units.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "Units")]
+pub(in crate::http) struct Count(pub(in crate::http) u32);
+
+impl TryFrom<Units> for Count {
+    type Error = String;
+
+    fn try_from(Units(count): Units) -> Result<Self, String> {
+        let too_many = |_| format!("{count} is over the largest number here, {}", u32::MAX);
+        u32::try_from(count).map(Self).map_err(too_many)
+    }
+}
+
 struct UnitsVisitor;
 
 impl<'de> Deserialize<'de> for Units {
