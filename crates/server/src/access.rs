@@ -8,7 +8,8 @@ use crate::token::Token;
 use sha2::{Digest, Sha256};
 use std::fmt;
 use std::str::FromStr;
-use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, PoisonError, RwLock};
 use subtle::ConstantTimeEq;
 
 /// Longest namespace in bytes: it is a part of every name, and takes its room there.
@@ -211,6 +212,37 @@ impl Tokens {
         let shown = TokenHash::of_bytes(shown);
         let each = self.0.iter();
         each.fold(None, |found, spec| if spec.hash.is(&shown) { Some(spec) } else { found })
+    }
+}
+
+/// The tokens that a running server knows: others may come in their place.
+#[derive(Debug)]
+pub(crate) struct KnownTokens {
+    /// Whether there is any, apart from the lock: every request asks.
+    is_empty: AtomicBool,
+    tokens: RwLock<Tokens>,
+}
+
+impl KnownTokens {
+    pub(crate) fn new(tokens: Tokens) -> Self {
+        Self { is_empty: tokens.is_empty().into(), tokens: RwLock::new(tokens) }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.is_empty.load(Ordering::Acquire)
+    }
+
+    /// Whose token this is.
+    pub(crate) fn holder(&self, shown: &[u8]) -> Option<Arc<TokenSpec>> {
+        let tokens = self.tokens.read().unwrap_or_else(PoisonError::into_inner);
+        tokens.holder(shown).cloned()
+    }
+
+    /// Knows these from now on, and no others.
+    pub(crate) fn replace(&self, tokens: Tokens) {
+        let mut known = self.tokens.write().unwrap_or_else(PoisonError::into_inner);
+        self.is_empty.store(tokens.is_empty(), Ordering::Release);
+        *known = tokens;
     }
 }
 

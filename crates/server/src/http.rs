@@ -4,6 +4,7 @@ mod audit;
 mod body;
 mod caller;
 mod consume;
+pub(crate) mod definitions;
 mod fields;
 pub(crate) mod guard;
 mod limits;
@@ -17,7 +18,7 @@ mod roles;
 pub(crate) mod routes;
 mod wire;
 
-use crate::access::Tokens;
+use crate::access::KnownTokens;
 use crate::seal::Seal;
 use crate::shutdown::Shutdown;
 use std::sync::Arc;
@@ -28,7 +29,7 @@ pub(crate) struct App {
     pub(crate) gate: Tollgate,
     pub(crate) seal: Seal,
     /// What callers must show one of; none, and nobody is asked.
-    pub(crate) tokens: Tokens,
+    pub(crate) tokens: KnownTokens,
     pub(crate) shutdown: Shutdown,
 }
 

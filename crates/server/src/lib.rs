@@ -16,6 +16,7 @@
 
 mod access;
 pub mod cli;
+mod config;
 mod http;
 mod receipt;
 mod seal;
@@ -30,6 +31,6 @@ pub use access::{
 pub use http::openapi::OPENAPI;
 pub use http::problem::kinds::codes;
 pub use http::routes::{Route, routes};
-pub use server::{Server, Settings, StartError};
+pub use server::{Reloader, Server, Settings, StartError};
 pub use tls::{Tls, TlsError};
 pub use token::{Token, TokenError};

@@ -2,7 +2,7 @@
 
 mod connection;
 
-use crate::access::{TokenSpec, Tokens, TokensError};
+use crate::access::{KnownTokens, TokenSpec, Tokens, TokensError};
 use crate::http::guard::Door;
 use crate::http::{App, routes};
 use crate::seal::{Seal, SealError};
@@ -51,7 +51,7 @@ impl Settings {
 pub enum StartError {
     /// Others could reach it, and nothing would keep them out.
     #[error(
-        "{listen} can be reached from other machines, and no token keeps them out: set TOLLGATE_TOKEN, or listen on 127.0.0.1"
+        "{listen} can be reached from other machines, and no token keeps them out: set TOLLGATE_TOKEN, give the configuration tokens, or listen on 127.0.0.1"
     )]
     TokenMissing {
         /// Where it was to listen.
@@ -78,6 +78,7 @@ pub struct Server {
     listener: TcpListener,
     address: SocketAddr,
     tls: Option<Tls>,
+    app: Arc<App>,
     door: Arc<Door>,
     bell: ShutdownBell,
     shutdown: Shutdown,
@@ -94,17 +95,17 @@ impl Server {
     pub async fn bind(gate: Tollgate, settings: Settings) -> Result<Self, StartError> {
         let Settings { listen, tokens, tls } = settings;
         let tokens = Tokens::new(tokens)?;
-        if tokens.is_empty() && !listen.ip().to_canonical().is_loopback() {
-            return Err(StartError::TokenMissing { listen });
-        }
+        check_reach(&tokens, listen)?;
+        let tokens = KnownTokens::new(tokens);
         let seal = Seal::kept(&gate).await?;
         let failed = |source| StartError::Listen { listen, source };
         let listener = TcpListener::bind(listen).await.map_err(failed)?;
         let address = listener.local_addr().map_err(failed)?;
         let (bell, shutdown) = shutdown();
         let app = App { gate, seal, tokens, shutdown: shutdown.clone() };
-        let door = Arc::new(routes::door(Arc::new(app)));
-        Ok(Self { listener, address, tls, door, bell, shutdown })
+        let app = Arc::new(app);
+        let door = Arc::new(routes::door(app.clone()));
+        Ok(Self { listener, address, tls, app, door, bell, shutdown })
     }
 
     /// Where it listens.
@@ -116,6 +117,11 @@ impl Server {
     pub fn url(&self) -> String {
         let scheme = if self.tls.is_some() { "https" } else { "http" };
         format!("{scheme}://{}", self.address)
+    }
+
+    /// What changes it while it runs.
+    pub fn reloader(&self) -> Reloader {
+        Reloader { app: self.app.clone(), address: self.address }
     }
 
     /// Answers until `stop` ends. Then takes no more connections, tells those who wait that the
@@ -162,4 +168,35 @@ impl Server {
             }
         }
     }
+}
+
+/// Changes a server while it runs.
+#[derive(Clone)]
+pub struct Reloader {
+    app: Arc<App>,
+    address: SocketAddr,
+}
+
+impl Reloader {
+    /// Knows these tokens from now on, and no others. If they do not do, nothing is changed.
+    pub fn replace_tokens(&self, tokens: Vec<TokenSpec>) -> Result<(), StartError> {
+        let tokens = Tokens::new(tokens)?;
+        check_reach(&tokens, self.address)?;
+        self.app.tokens.replace(tokens);
+        Ok(())
+    }
+}
+
+impl fmt::Debug for Reloader {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Reloader").field("address", &self.address).finish_non_exhaustive()
+    }
+}
+
+/// Who can be reached from other machines needs something that keeps them out.
+fn check_reach(tokens: &Tokens, listen: SocketAddr) -> Result<(), StartError> {
+    if tokens.is_empty() && !listen.ip().to_canonical().is_loopback() {
+        return Err(StartError::TokenMissing { listen });
+    }
+    Ok(())
 }

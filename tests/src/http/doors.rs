@@ -94,3 +94,28 @@ async fn a_page_from_elsewhere_may_not_act() {
     let shown = [origin[0], ("authorization", "Bearer s3cret")];
     server.ask("GET", "/v1/limits", &shown, "").await.success();
 }
+
+#[tokio::test]
+async fn tokens_are_replaced_while_the_server_runs() {
+    let admin = |token: &str| TokenSpec::admin(&Token::new(token).unwrap());
+    let server = Started::with_token("old").await;
+    server.reloader.replace_tokens(vec![admin("new")]).unwrap();
+    let shown = |token: &'static str| [("authorization", token)];
+    let old = server.ask("GET", "/v1/limits", &shown("Bearer old"), "").await;
+    old.problem(401, "unauthorized");
+    server.ask("GET", "/v1/limits", &shown("Bearer new"), "").await.success();
+    // Two of one name do not do, and nothing is changed.
+    server.reloader.replace_tokens(vec![admin("a"), admin("b")]).unwrap_err();
+    server.ask("GET", "/v1/limits", &shown("Bearer new"), "").await.success();
+    server.reloader.replace_tokens(Vec::new()).unwrap();
+    server.get("/v1/limits").await.success();
+}
+
+#[tokio::test]
+async fn the_last_token_stays_where_others_can_reach_the_server() {
+    let tokens = vec![TokenSpec::admin(&Token::new("s3cret").unwrap())];
+    let settings = Settings { tokens, ..Settings::new("0.0.0.0:0".parse().unwrap()) };
+    let server = Server::bind(Tollgate::memory(), settings).await.unwrap();
+    let error = server.reloader().replace_tokens(Vec::new()).unwrap_err();
+    assert!(matches!(error, StartError::TokenMissing { .. }), "{error}");
+}

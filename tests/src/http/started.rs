@@ -8,7 +8,7 @@ use tokio::sync::oneshot;
 use tokio::task::{JoinHandle, yield_now};
 use tokio::time::timeout;
 use tollgate::{ManualClock, Tollgate};
-use tollgate_server::{Server, Settings, Token, TokenSpec};
+use tollgate_server::{Reloader, Server, Settings, Token, TokenSpec};
 
 /// Longest wait for something that happens at once.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -21,6 +21,7 @@ pub(super) struct Started {
     pub(super) address: SocketAddr,
     pub(super) gate: Tollgate,
     pub(super) clock: ManualClock,
+    pub(super) reloader: Reloader,
     stop: Option<oneshot::Sender<()>>,
     served: JoinHandle<()>,
     _folder: tempfile::TempDir,
@@ -50,12 +51,12 @@ impl Started {
             None => builder.open(folder.path()).await.unwrap(),
         };
         let server = Server::bind(gate.clone(), settings).await.unwrap();
-        let address = server.address();
+        let (address, reloader) = (server.address(), server.reloader());
         let (stop, stopped) = oneshot::channel();
         let served = tokio::spawn(server.serve(async {
             let _ = stopped.await;
         }));
-        Self { address, gate, clock, stop: Some(stop), served, _folder: folder }
+        Self { address, gate, clock, reloader, stop: Some(stop), served, _folder: folder }
     }
 
     /// Defines a limit of so many per second, all at once.

@@ -14,6 +14,11 @@ pub(super) fn listening(url: &str, data: Option<&Path>) {
     }
 }
 
+/// Says a text of many lines as it is.
+pub(super) fn text(text: &str) {
+    line(text.trim_end());
+}
+
 /// Says what came of a command: a value for programs, lines for people.
 pub(super) fn outcome(json: Option<&serde_json::Value>, text: &[String]) {
     match json {

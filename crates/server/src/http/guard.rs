@@ -84,7 +84,7 @@ impl Door {
             return if is_foreign(headers) { Err(foreign_origin()) } else { Ok(Caller::ANYONE) };
         }
         let holder = shown_token(headers).and_then(|shown| self.app.tokens.holder(shown));
-        holder.cloned().map(Caller::holder).ok_or_else(unauthorized)
+        holder.map(Caller::holder).ok_or_else(unauthorized)
     }
 }
 
