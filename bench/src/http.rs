@@ -132,7 +132,7 @@ async fn serve_kept(started: std::sync::mpsc::Sender<Running>) -> anyhow::Result
 
 async fn serve(gate: Tollgate, started: std::sync::mpsc::Sender<Running>) -> anyhow::Result<()> {
     gate.limit("bench", Limit::per(1, Duration::from_nanos(1)).burst(1_000_000)).await?;
-    let settings = Settings { listen: ([127, 0, 0, 1], 0).into(), token: None };
+    let settings = Settings::new(([127, 0, 0, 1], 0).into());
     let server = Server::bind(gate, settings).await?;
     let thread = crate::process::thread_id()?;
     started.send(Running { address: server.address(), thread })?;

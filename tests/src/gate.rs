@@ -1,5 +1,6 @@
 //! A gate that is opened in a folder, as Rust users have it, on a clock that the test moves.
 
+mod audit;
 mod dead;
 mod events;
 mod passes;

@@ -1,5 +1,6 @@
 //! The server over real sockets: what each route answers, and what it makes of mistakes.
 
+mod audit;
 mod bodies;
 mod calls;
 mod client;
@@ -10,11 +11,15 @@ mod description;
 mod doors;
 mod enqueue;
 mod events;
+mod holders;
 mod limits;
 mod meters;
+mod namespaces;
 mod queues;
 mod receipts;
+mod roles;
 mod schedules;
 mod started;
+mod tls;
 mod turns;
 mod working;

@@ -75,7 +75,7 @@ pub(crate) fn serve_here(folder: &str, say: impl FnOnce(SocketAddr)) -> anyhow::
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     runtime.block_on(async {
         let gate = Tollgate::open(folder).await?;
-        let settings = Settings { listen: ([127, 0, 0, 1], 0).into(), token: None };
+        let settings = Settings::new(([127, 0, 0, 1], 0).into());
         let server = Server::bind(gate, settings).await?;
         say(server.address());
         let (gone, parent) = tokio::sync::oneshot::channel::<()>();

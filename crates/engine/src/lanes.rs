@@ -4,6 +4,7 @@
 //! asks for calls that may start. Whatever waits here waits by the clock that it was given.
 
 mod acquire;
+mod audit;
 mod browse;
 mod call;
 mod claims;
@@ -19,6 +20,7 @@ mod pulse;
 mod schedules;
 mod worker;
 
+pub use audit::{Altered, Audited};
 pub use call::Call;
 pub use events::{Events, Told};
 pub use outcome::Outcome;
@@ -31,10 +33,11 @@ pub(crate) use holds::{Doing, Held};
 use crate::clock::Clock;
 use crate::error::{AskError, Error, RESERVED, RESERVED_QUEUE};
 use acquire::Waiting;
+use audit::Numbers;
 use claims::Claims;
 use driver::Driver;
 use holds::Holds;
-use limits::Known;
+use limits::{Known, UNSAID};
 use pulse::Pulse;
 use schedules::Ticks;
 use std::sync::Arc;
@@ -70,6 +73,8 @@ struct Parts<S> {
     claims: Arc<Claims>,
     holds: Holds,
     known: Known,
+    /// Of the audit log.
+    numbers: Numbers,
     waiting: Waiting,
     ticks: Ticks,
 }
@@ -82,7 +87,9 @@ impl<S: Lanes + Clone + 'static> Engine<S> {
         let claims = Arc::new(Claims::default());
         let driver = Arc::new(Driver::start(store.clone(), &pulse, &claims)?);
         let (holds, known, ticks) = (Holds::default(), Known::default(), Ticks::default());
-        let parts = Arc::new(Parts { store, pulse, claims, holds, known, waiting, ticks });
+        let numbers = Numbers::default();
+        let parts = Arc::new(Parts { store, pulse, claims, holds, known, numbers, waiting, ticks });
+        parts.load_audit().await?;
         parts.load_limits().await?;
         parts.load_schedules().await?;
         parts.forget_who_waited().await?;
@@ -103,13 +110,28 @@ impl<S: Lanes + 'static> Engine<S> {
 
     /// Defines a queue, or changes it: at once, for waiting calls, too.
     pub async fn define_queue(&self, queue: &str, spec: QueueSpec) -> Result<(), Error> {
-        Ok(self.parts.store.define_queue(queue_name(queue)?, spec).await??)
+        self.define_queue_as(UNSAID, queue, spec).await
+    }
+
+    /// Defines a queue and writes down who did.
+    pub async fn define_queue_as(
+        &self,
+        who: &str,
+        queue: &str,
+        spec: QueueSpec,
+    ) -> Result<(), Error> {
+        self.parts.define_queue_as(who, queue_name(queue)?, spec).await
     }
 
     /// Removes a queue that has no calls; says whether there was one. Schedules that hand in to it say
     /// so as their problem.
     pub async fn remove_queue(&self, queue: &str) -> Result<bool, Error> {
-        Ok(self.parts.store.remove_queue(queue_name(queue)?).await??)
+        self.remove_queue_as(UNSAID, queue).await
+    }
+
+    /// Removes a queue and writes down who did.
+    pub async fn remove_queue_as(&self, who: &str, queue: &str) -> Result<bool, Error> {
+        self.parts.remove_queue_as(who, queue_name(queue)?).await
     }
 
     /// Hands in calls of a queue, all or none; their names in order. The answer to a duplicate is the

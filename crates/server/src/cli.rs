@@ -8,12 +8,14 @@ mod output;
 mod serve;
 mod signals;
 mod store;
+mod token;
 mod torture;
 
+use crate::access::Role;
+pub use crate::config::Environment;
+use crate::config::{DEFAULTS, LogFormat, ServerWire};
 use clap::{Parser, Subcommand};
-use log::LogFormat;
 use std::ffi::OsString;
-use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -38,23 +40,6 @@ impl From<Exit> for ExitCode {
     }
 }
 
-/// What the command takes from the environment.
-#[derive(Debug, Clone, Default)]
-pub struct Environment {
-    /// `TOLLGATE_TOKEN`: what callers must show.
-    pub token: Option<OsString>,
-    /// `TOLLGATE_LOG`: which lines are logged, as in `info` or `tollgate_engine=debug`.
-    pub log: Option<OsString>,
-}
-
-impl Environment {
-    /// Reads the variables of this process.
-    pub fn read() -> Self {
-        let variable = std::env::var_os;
-        Self { token: variable("TOLLGATE_TOKEN"), log: variable("TOLLGATE_LOG") }
-    }
-}
-
 /// Durable flow control for outbound API calls.
 ///
 /// Without a command it serves.
@@ -71,10 +56,16 @@ struct Arguments {
 enum Command {
     /// Answers over HTTP until it is stopped.
     ///
-    /// Callers show the token that TOLLGATE_TOKEN holds; a server that can be reached from other
-    /// machines does not start without one. TOLLGATE_LOG says which lines are logged, as in `info`
-    /// or `tollgate_engine=debug`.
+    /// Callers show the token that TOLLGATE_TOKEN holds, or one of the configuration; a server that can
+    /// be reached from other machines does not start without any. TOLLGATE_LOG says which lines are
+    /// logged, as in `info` or `tollgate_engine=debug`. Flags win over the environment, and that over
+    /// the file.
     Serve(ServeArguments),
+    /// Prints the settings: every one, with its default and what it means.
+    Config,
+    /// Makes tokens for callers.
+    #[command(subcommand)]
+    Token(TokenCommand),
     /// Looks after a data folder.
     #[command(subcommand)]
     Store(StoreCommand),
@@ -100,6 +91,28 @@ enum Command {
     /// The child of `torture`.
     #[command(hide = true)]
     TortureLoad,
+}
+
+#[derive(Debug, Subcommand)]
+enum TokenCommand {
+    /// Makes a token: shows it once, and the lines for the configuration file, which hold its hash.
+    New(NewTokenArguments),
+}
+
+#[derive(Debug, clap::Args)]
+struct NewTokenArguments {
+    /// Who will use it: written into the history of what it changes.
+    #[arg(long, value_name = "NAME")]
+    name: String,
+    /// What it may do: read, enqueue, work or admin. May be given several times.
+    #[arg(long = "role", value_name = "ROLE", required = true)]
+    roles: Vec<Role>,
+    /// The namespace it is bound to.
+    #[arg(long, value_name = "NAME")]
+    namespace: Option<String>,
+    /// Says it in JSON.
+    #[arg(long)]
+    json: bool,
 }
 
 #[derive(Debug, Subcommand)]
@@ -208,18 +221,44 @@ const SECONDS_MAX: u64 = 12 * 60 * 60;
 
 #[derive(Debug, clap::Args)]
 struct ServeArguments {
-    /// Where limits, calls and what was spent are kept; made if there is no such folder.
-    #[arg(long, value_name = "DIR", default_value = "./tollgate-data")]
-    data: PathBuf,
+    /// The configuration file; `tollgate config` prints one with every setting. SIGHUP reads it again.
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// Where limits, calls and what was spent are kept; made if there is no such folder [default:
+    /// ./tollgate-data].
+    #[arg(long, value_name = "DIR")]
+    data: Option<PathBuf>,
     /// Keeps limits in memory instead: they start anew when the server does.
     #[arg(long, conflicts_with = "data")]
     memory: bool,
-    /// Where to listen.
-    #[arg(long, value_name = "ADDR:PORT", default_value = "127.0.0.1:8655", value_parser = address)]
-    listen: SocketAddr,
-    /// How log lines look.
-    #[arg(long, value_name = "FORMAT", value_enum, default_value_t = LogFormat::Text)]
-    log: LogFormat,
+    /// Where to listen [default: 127.0.0.1:8655].
+    #[arg(long, value_name = "ADDR:PORT")]
+    listen: Option<String>,
+    /// The certificate for TLS, in PEM: a chain, the server's own first.
+    #[arg(long, value_name = "FILE")]
+    tls_cert: Option<PathBuf>,
+    /// The certificate's private key, in PEM.
+    #[arg(long, value_name = "FILE")]
+    tls_key: Option<PathBuf>,
+    /// How log lines look [default: text].
+    #[arg(long, value_name = "FORMAT", value_enum)]
+    log: Option<LogFormat>,
+}
+
+impl ServeArguments {
+    /// The settings that flags say.
+    fn said(&self) -> ServerWire {
+        let said = ServerWire {
+            listen: self.listen.clone(),
+            data: self.data.clone(),
+            memory: self.memory.then_some(true),
+            log_format: self.log,
+            tls_cert: self.tls_cert.clone(),
+            tls_key: self.tls_key.clone(),
+            ..ServerWire::default()
+        };
+        said.with_folder_meant()
+    }
 }
 
 /// Runs the command that `arguments` name; the first is the name of the program.
@@ -230,6 +269,11 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>, environment: Environme
     };
     let ran = match command {
         Some(Command::Serve(serve)) => serve::serve(&serve, &environment),
+        Some(Command::Config) => {
+            output::text(DEFAULTS);
+            Ok(Exit::Done)
+        }
+        Some(Command::Token(TokenCommand::New(arguments))) => token::new(&arguments),
         Some(Command::Store(StoreCommand::Check(check))) => store::check(&check),
         Some(Command::Store(StoreCommand::Export(arguments))) => export::export(&arguments),
         Some(Command::Store(StoreCommand::Import(arguments))) => export::import(&arguments),
@@ -246,12 +290,6 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>, environment: Environme
             Exit::Failed
         }
     }
-}
-
-fn address(text: &str) -> Result<SocketAddr, String> {
-    text.parse().map_err(|_| {
-        "give an address and a port, as in 127.0.0.1:8655, 0.0.0.0:8655 or [::1]:8655".to_owned()
-    })
 }
 
 #[cfg(test)]
@@ -274,9 +312,9 @@ mod tests {
                 Some(other) => panic!("{other:?}"),
             }
         };
-        assert_eq!(parse(&["tollgate"]).to_string(), "127.0.0.1:8655");
-        assert_eq!(parse(&["tollgate", "serve"]).to_string(), "127.0.0.1:8655");
-        assert_eq!(parse(&["tollgate", "--listen", "[::1]:1"]).to_string(), "[::1]:1");
-        assert_eq!(parse(&["tollgate", "serve", "--listen", "[::1]:1"]).to_string(), "[::1]:1");
+        assert_eq!(parse(&["tollgate"]), None);
+        assert_eq!(parse(&["tollgate", "serve"]), None);
+        assert_eq!(parse(&["tollgate", "--listen", "[::1]:1"]).unwrap(), "[::1]:1");
+        assert_eq!(parse(&["tollgate", "serve", "--listen", "[::1]:1"]).unwrap(), "[::1]:1");
     }
 }

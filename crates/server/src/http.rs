@@ -1,11 +1,13 @@
 //! HTTP: routes, what they read and write, and the problems they answer with.
 
+mod audit;
 pub(crate) mod body;
 mod caller;
 mod calls;
 mod claim;
 mod consume;
 mod dead;
+pub(crate) mod definitions;
 mod enqueue;
 mod events;
 mod fields;
@@ -20,12 +22,14 @@ mod path;
 pub(crate) mod problem;
 mod queues;
 mod receipts;
+mod roles;
 pub(crate) mod routes;
 mod schedules;
 mod settle;
 mod wire;
 
-use crate::seal::{Seal, Tag};
+use crate::access::KnownTokens;
+use crate::seal::Seal;
 use crate::shutdown::Shutdown;
 use std::sync::Arc;
 use tollgate::Tollgate;
@@ -34,8 +38,8 @@ use tollgate::Tollgate;
 pub(crate) struct App {
     pub(crate) gate: Tollgate,
     pub(crate) seal: Seal,
-    /// The tag of the token that callers must show.
-    pub(crate) bearer: Option<Tag>,
+    /// What callers must show one of; none, and nobody is asked.
+    pub(crate) tokens: KnownTokens,
     pub(crate) shutdown: Shutdown,
     /// The room for large bodies.
     pub(crate) room: body::Room,

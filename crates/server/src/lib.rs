@@ -5,7 +5,7 @@
 //! use tollgate_server::{Server, Settings};
 //!
 //! # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
-//! let settings = Settings { listen: ([127, 0, 0, 1], 0).into(), token: None };
+//! let settings = Settings::new(([127, 0, 0, 1], 0).into());
 //! let server = Server::bind(Tollgate::memory(), settings).await?;
 //! println!("http://{}", server.address());
 //! server.serve(async { /* until this ends */ }).await;
@@ -14,17 +14,24 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod access;
 pub mod cli;
+mod config;
 mod http;
 mod lease;
 mod receipt;
 mod seal;
 mod server;
 mod shutdown;
+mod tls;
 mod token;
 
+pub use access::{
+    HashError, Namespace, NamespaceError, Role, RoleError, Roles, TokenHash, TokenSpec, TokensError,
+};
 pub use http::openapi::OPENAPI;
 pub use http::problem::kinds::codes;
 pub use http::routes::{Route, routes};
-pub use server::{Server, Settings, StartError};
+pub use server::{Reloader, Server, Settings, StartError};
+pub use tls::{Tls, TlsError};
 pub use token::{Token, TokenError};

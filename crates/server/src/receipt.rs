@@ -15,8 +15,20 @@ const VERSION: u8 = 1;
 /// The first byte of one that leases a call.
 const LEASE: u8 = 2;
 
-/// Writes a receipt so that only this process can have written it.
-pub(crate) fn encode(receipt: &Receipt, seal: &Seal) -> String {
+/// Whose a receipt is: the bytes that are sealed with it, though not sent.
+// Without a namespace there are none. With one they begin with 0, as no receipt does, and say how long
+// they are: what is sealed for one reads as nothing else for another.
+fn owner(namespace: Option<&str>) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    if let Some(namespace) = namespace {
+        bytes.push(0);
+        put_text(&mut bytes, namespace);
+    }
+    bytes
+}
+
+/// Writes a receipt so that only this server can have written it, for callers of that namespace alone.
+pub(crate) fn encode(receipt: &Receipt, seal: &Seal, namespace: Option<&str>) -> String {
     let mut bytes = vec![if receipt.lease.is_some() { LEASE } else { VERSION }];
     put_number(&mut bytes, receipt.id);
     put_number(&mut bytes, receipt.expires.as_nanos());
@@ -26,16 +38,16 @@ pub(crate) fn encode(receipt: &Receipt, seal: &Seal) -> String {
     for line in &receipt.lines {
         put_line(&mut bytes, line);
     }
-    let tag = seal.tag(&bytes);
+    let tag = seal.tag_of(&[&owner(namespace), &bytes]);
     bytes.extend_from_slice(&tag);
     URL_SAFE_NO_PAD.encode(bytes)
 }
 
-/// Reads a receipt; `None` unless this process wrote it.
-pub(crate) fn decode(text: &str, seal: &Seal) -> Option<Receipt> {
+/// Reads a receipt; `None` unless this server wrote it for callers of that namespace.
+pub(crate) fn decode(text: &str, seal: &Seal, namespace: Option<&str>) -> Option<Receipt> {
     let bytes = URL_SAFE_NO_PAD.decode(text).ok()?;
     let (written, tag) = bytes.split_at_checked(bytes.len().checked_sub(TAG_BYTES)?)?;
-    if !seal.is_tag(tag, written) {
+    if !seal.is_tag_of(tag, &[&owner(namespace), written]) {
         return None;
     }
     let mut rest = Reader(written);
@@ -151,32 +163,44 @@ mod tests {
     #[test]
     fn reads_what_it_wrote() {
         let seal = Seal::random().unwrap();
-        let text = encode(&receipt(), &seal);
-        assert_eq!(decode(&text, &seal), Some(receipt()));
+        let text = encode(&receipt(), &seal, None);
+        assert_eq!(decode(&text, &seal, None), Some(receipt()));
     }
 
     #[test]
     fn a_changed_bit_makes_it_unknown() {
         let seal = Seal::random().unwrap();
-        let written = URL_SAFE_NO_PAD.decode(encode(&receipt(), &seal)).unwrap();
+        let written = URL_SAFE_NO_PAD.decode(encode(&receipt(), &seal, None)).unwrap();
         for bit in 0..written.len() * 8 {
             let mut changed = written.clone();
             changed[bit / 8] ^= 1 << (bit % 8);
-            assert_eq!(decode(&URL_SAFE_NO_PAD.encode(changed), &seal), None, "bit {bit}");
+            assert_eq!(decode(&URL_SAFE_NO_PAD.encode(changed), &seal, None), None, "bit {bit}");
         }
     }
 
     #[test]
     fn another_process_does_not_know_it() {
-        let text = encode(&receipt(), &Seal::random().unwrap());
-        assert_eq!(decode(&text, &Seal::random().unwrap()), None);
+        let text = encode(&receipt(), &Seal::random().unwrap(), None);
+        assert_eq!(decode(&text, &Seal::random().unwrap(), None), None);
+    }
+
+    #[test]
+    fn another_namespace_does_not_know_it() {
+        let seal = Seal::random().unwrap();
+        let namespaces = [None, Some("acme"), Some("globex")];
+        for (index, writer) in namespaces.into_iter().enumerate() {
+            let text = encode(&receipt(), &seal, writer);
+            for (other, reader) in namespaces.into_iter().enumerate() {
+                assert_eq!(decode(&text, &seal, reader).is_some(), index == other);
+            }
+        }
     }
 
     #[test]
     fn any_text_is_read_or_refused() {
         let seal = Seal::random().unwrap();
         for text in ["", "a", "AA", "====", "ü", &"A".repeat(43), &"A".repeat(100_000)] {
-            assert_eq!(decode(text, &seal), None, "{text:.20}");
+            assert_eq!(decode(text, &seal, None), None, "{text:.20}");
         }
     }
 }

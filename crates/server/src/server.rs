@@ -2,12 +2,13 @@
 
 mod connection;
 
+use crate::access::{KnownTokens, TokenSpec, Tokens, TokensError};
 use crate::http::body::Room;
 use crate::http::guard::Door;
 use crate::http::{App, routes};
 use crate::seal::{Seal, SealError};
 use crate::shutdown::{Shutdown, ShutdownBell, shutdown};
-use crate::token::Token;
+use crate::tls::Tls;
 use std::fmt;
 use std::future::Future;
 use std::io;
@@ -32,8 +33,17 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 pub struct Settings {
     /// Where it listens; port 0 takes any free one.
     pub listen: SocketAddr,
-    /// What callers must show; needed beyond loopback.
-    pub token: Option<Token>,
+    /// What callers must show one of; needed beyond loopback.
+    pub tokens: Vec<TokenSpec>,
+    /// The certificate, if it talks TLS.
+    pub tls: Option<Tls>,
+}
+
+impl Settings {
+    /// Listens there, wants no token and talks plainly.
+    pub fn new(listen: SocketAddr) -> Self {
+        Self { listen, tokens: Vec::new(), tls: None }
+    }
 }
 
 /// Why a server cannot start.
@@ -42,7 +52,7 @@ pub struct Settings {
 pub enum StartError {
     /// Others could reach it, and nothing would keep them out.
     #[error(
-        "{listen} can be reached from other machines, and no token keeps them out: set TOLLGATE_TOKEN, or listen on 127.0.0.1"
+        "{listen} can be reached from other machines, and no token keeps them out: set TOLLGATE_TOKEN, give the configuration tokens, or listen on 127.0.0.1"
     )]
     TokenMissing {
         /// Where it was to listen.
@@ -56,6 +66,9 @@ pub enum StartError {
         /// What the system said.
         source: io::Error,
     },
+    /// The tokens do not do.
+    #[error(transparent)]
+    Tokens(#[from] TokensError),
     /// There is no key.
     #[error(transparent)]
     Seal(#[from] SealError),
@@ -65,6 +78,8 @@ pub enum StartError {
 pub struct Server {
     listener: TcpListener,
     address: SocketAddr,
+    tls: Option<Tls>,
+    app: Arc<App>,
     door: Arc<Door>,
     bell: ShutdownBell,
     shutdown: Shutdown,
@@ -79,19 +94,20 @@ impl fmt::Debug for Server {
 impl Server {
     /// Takes the address. Connections wait until [`Server::serve`] runs.
     pub async fn bind(gate: Tollgate, settings: Settings) -> Result<Self, StartError> {
-        let Settings { listen, token } = settings;
-        if token.is_none() && !listen.ip().to_canonical().is_loopback() {
-            return Err(StartError::TokenMissing { listen });
-        }
+        let Settings { listen, tokens, tls } = settings;
+        let tokens = Tokens::new(tokens)?;
+        check_reach(&tokens, listen)?;
+        let tokens = KnownTokens::new(tokens);
         let seal = Seal::kept(&gate).await?;
         let failed = |source| StartError::Listen { listen, source };
         let listener = TcpListener::bind(listen).await.map_err(failed)?;
         let address = listener.local_addr().map_err(failed)?;
         let (bell, shutdown) = shutdown();
-        let bearer = token.map(|token| seal.tag(token.as_bytes()));
-        let app = App { gate, seal, bearer, shutdown: shutdown.clone(), room: Room::default() };
-        let door = Arc::new(routes::door(Arc::new(app)));
-        Ok(Self { listener, address, door, bell, shutdown })
+        let room = Room::default();
+        let app = App { gate, seal, tokens, shutdown: shutdown.clone(), room };
+        let app = Arc::new(app);
+        let door = Arc::new(routes::door(app.clone()));
+        Ok(Self { listener, address, tls, app, door, bell, shutdown })
     }
 
     /// Where it listens.
@@ -99,9 +115,24 @@ impl Server {
         self.address
     }
 
+    /// Where clients find it.
+    pub fn url(&self) -> String {
+        let scheme = if self.tls.is_some() { "https" } else { "http" };
+        format!("{scheme}://{}", self.address)
+    }
+
+    /// What changes it while it runs.
+    pub fn reloader(&self) -> Reloader {
+        Reloader { app: self.app.clone(), address: self.address }
+    }
+
     /// Answers until `stop` ends. Then takes no more connections, tells those who wait that the
     /// server goes, and lets answers under way finish, for ten seconds at most.
     pub async fn serve(self, stop: impl Future<Output = ()>) {
+        if self.tls.is_none() && !self.address.ip().to_canonical().is_loopback() {
+            let address = self.address;
+            tracing::warn!(%address, "tokens travel in the clear: give the server a certificate, or put it behind a proxy that has one");
+        }
         let mut connections = JoinSet::new();
         self.accept_until(stop, &mut connections).await;
         drop(self.listener);
@@ -126,7 +157,8 @@ impl Server {
                 accepted = self.listener.accept(), if has_room => match accepted {
                     Ok((stream, _)) => {
                         let (door, shutdown) = (self.door.clone(), self.shutdown.clone());
-                        connections.spawn(connection::answer(stream, door, shutdown));
+                        let tls = self.tls.clone();
+                        connections.spawn(connection::answer(stream, tls, door, shutdown));
                     }
                     Err(error) => {
                         tracing::warn!(%error, "connection not accepted");
@@ -138,4 +170,35 @@ impl Server {
             }
         }
     }
+}
+
+/// Changes a server while it runs.
+#[derive(Clone)]
+pub struct Reloader {
+    app: Arc<App>,
+    address: SocketAddr,
+}
+
+impl Reloader {
+    /// Knows these tokens from now on, and no others. If they do not do, nothing is changed.
+    pub fn replace_tokens(&self, tokens: Vec<TokenSpec>) -> Result<(), StartError> {
+        let tokens = Tokens::new(tokens)?;
+        check_reach(&tokens, self.address)?;
+        self.app.tokens.replace(tokens);
+        Ok(())
+    }
+}
+
+impl fmt::Debug for Reloader {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Reloader").field("address", &self.address).finish_non_exhaustive()
+    }
+}
+
+/// Who can be reached from other machines needs something that keeps them out.
+fn check_reach(tokens: &Tokens, listen: SocketAddr) -> Result<(), StartError> {
+    if tokens.is_empty() && !listen.ip().to_canonical().is_loopback() {
+        return Err(StartError::TokenMissing { listen });
+    }
+    Ok(())
 }

@@ -2,10 +2,12 @@
 
 use super::client::request;
 use super::started::{JSON, Started};
+use std::future::pending;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
+use tollgate_server::OPENAPI;
 
 /// Rounds of two requests. A reply that waits for the first to be acknowledged waits for 40 ms, so
 /// that all of them would take far longer than they get.
@@ -93,6 +95,21 @@ async fn a_client_that_never_ends_its_body_is_let_go() {
     let told = client.answer().await.unwrap().problem(408, "body_too_slow");
     assert!(told.contains("10 s"), "{told}");
     assert!(client.answer().await.is_none());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_client_that_never_reads_its_answers_is_let_go() {
+    let server = Started::new().await;
+    let asked = 1000;
+    let mut stream = TcpStream::connect(server.address).await.unwrap();
+    // More answers than the system keeps for a client that does not read them.
+    stream.write_all(&request("GET", "/openapi.json", &[], "").repeat(asked)).await.unwrap();
+    // The clock moves on by itself once nobody has anything left to do.
+    let _ = timeout(Duration::from_secs(60), pending::<()>()).await;
+    let mut read = Vec::new();
+    // It may be a reset, with what was not sent left behind.
+    let _ = stream.read_to_end(&mut read).await;
+    assert!(read.len() < asked * OPENAPI.len(), "all was kept for it");
 }
 
 #[tokio::test]

@@ -3,7 +3,7 @@
 use super::started::Started;
 use serde_json::Value;
 use std::collections::BTreeSet;
-use tollgate_server::{OPENAPI, codes, routes};
+use tollgate_server::{OPENAPI, Role, codes, routes};
 
 const METHODS: [&str; 5] = ["get", "put", "post", "delete", "patch"];
 
@@ -33,6 +33,16 @@ fn every_route_is_described_and_every_description_is_a_route() {
     let routed: BTreeSet<String> =
         routes().iter().map(|route| format!("{} {}", route.method, route.path)).collect();
     assert_eq!(described, routed);
+}
+
+#[test]
+fn every_operation_says_its_role() {
+    let described = description();
+    for route in routes() {
+        let operation = &described["paths"][route.path][route.method.to_lowercase()];
+        let role = route.role.map(Role::as_str);
+        assert_eq!(operation["x-role"].as_str(), role, "{} {}", route.method, route.path);
+    }
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use super::started::{JSON, Started};
 use tollgate::Tollgate;
-use tollgate_server::{Server, Settings, StartError, Token, routes};
+use tollgate_server::{Server, Settings, StartError, Token, TokenSpec, routes};
 
 #[tokio::test]
 async fn an_unknown_route_is_said_to_be_unknown() {
@@ -49,8 +49,8 @@ async fn the_server_says_that_it_lives() {
 
 #[tokio::test]
 async fn without_the_token_every_route_but_health_is_shut() {
-    let server = Started::with_token(Some("s3cret")).await;
-    for route in routes().iter().filter(|route| route.path != "/healthz") {
+    let server = Started::with_token("s3cret").await;
+    for route in routes().iter().filter(|route| route.role.is_some()) {
         let answer = server.ask(route.method, route.path, &[], "").await;
         assert!(answer.problem(401, "unauthorized").contains("Authorization: Bearer"));
         assert_eq!(answer.header("www-authenticate"), Some("Bearer"));
@@ -61,7 +61,7 @@ async fn without_the_token_every_route_but_health_is_shut() {
 
 #[tokio::test]
 async fn only_the_token_itself_opens() {
-    let server = Started::with_token(Some("s3cret")).await;
+    let server = Started::with_token("s3cret").await;
     for wrong in ["s3cret", "Bearer", "Bearer ", "Bearer s3cre", "Bearer s3cret2", "Basic s3cret"] {
         let answer = server.ask("GET", "/v1/limits", &[("authorization", wrong)], "").await;
         answer.problem(401, "unauthorized");
@@ -74,13 +74,13 @@ async fn only_the_token_itself_opens() {
 #[tokio::test]
 async fn beyond_loopback_a_token_is_needed() {
     for listen in ["0.0.0.0:0", "[::]:0", "192.0.2.1:0", "[::ffff:10.0.0.1]:0"] {
-        let settings = Settings { listen: listen.parse().unwrap(), token: None };
+        let settings = Settings::new(listen.parse().unwrap());
         let error = Server::bind(Tollgate::memory(), settings).await.unwrap_err();
         assert!(matches!(error, StartError::TokenMissing { .. }), "{listen}");
         assert!(error.to_string().contains("set TOLLGATE_TOKEN"), "{error}");
     }
-    let token = Some(Token::new("s3cret").unwrap());
-    let settings = Settings { listen: "0.0.0.0:0".parse().unwrap(), token };
+    let tokens = vec![TokenSpec::admin(&Token::new("s3cret").unwrap())];
+    let settings = Settings { tokens, ..Settings::new("0.0.0.0:0".parse().unwrap()) };
     Server::bind(Tollgate::memory(), settings).await.unwrap();
 }
 
@@ -90,7 +90,32 @@ async fn a_page_from_elsewhere_may_not_act() {
     let origin = [("origin", "https://evil.example")];
     let answer = server.ask("POST", "/v1/meters/stripe/reset", &origin, "").await;
     answer.problem(403, "foreign_origin");
-    let server = Started::with_token(Some("s3cret")).await;
+    let server = Started::with_token("s3cret").await;
     let shown = [origin[0], ("authorization", "Bearer s3cret")];
     server.ask("GET", "/v1/limits", &shown, "").await.success();
+}
+
+#[tokio::test]
+async fn tokens_are_replaced_while_the_server_runs() {
+    let admin = |token: &str| TokenSpec::admin(&Token::new(token).unwrap());
+    let server = Started::with_token("old").await;
+    server.reloader.replace_tokens(vec![admin("new")]).unwrap();
+    let shown = |token: &'static str| [("authorization", token)];
+    let old = server.ask("GET", "/v1/limits", &shown("Bearer old"), "").await;
+    old.problem(401, "unauthorized");
+    server.ask("GET", "/v1/limits", &shown("Bearer new"), "").await.success();
+    // Two of one name do not do, and nothing is changed.
+    server.reloader.replace_tokens(vec![admin("a"), admin("b")]).unwrap_err();
+    server.ask("GET", "/v1/limits", &shown("Bearer new"), "").await.success();
+    server.reloader.replace_tokens(Vec::new()).unwrap();
+    server.get("/v1/limits").await.success();
+}
+
+#[tokio::test]
+async fn the_last_token_stays_where_others_can_reach_the_server() {
+    let tokens = vec![TokenSpec::admin(&Token::new("s3cret").unwrap())];
+    let settings = Settings { tokens, ..Settings::new("0.0.0.0:0".parse().unwrap()) };
+    let server = Server::bind(Tollgate::memory(), settings).await.unwrap();
+    let error = server.reloader().replace_tokens(Vec::new()).unwrap_err();
+    assert!(matches!(error, StartError::TokenMissing { .. }), "{error}");
 }

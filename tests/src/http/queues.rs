@@ -92,7 +92,8 @@ async fn lanes_are_listed_and_weighed() {
 
 #[tokio::test]
 async fn a_server_in_memory_says_that_it_keeps_no_calls() {
-    let server = Started::on(Kept::InMemory, None).await;
+    let settings = tollgate_server::Settings::new(([127, 0, 0, 1], 0).into());
+    let server = Started::on(Kept::InMemory, settings).await;
     let problem = server.put("/v1/queues/q", &json!({})).await.problem(409, "limits_only");
     assert!(problem.contains("--memory"), "{problem}");
     server.post("/v1/queues/q/claim", &json!({})).await.problem(409, "limits_only");

@@ -8,7 +8,7 @@ use tokio::sync::oneshot;
 use tokio::task::{JoinHandle, yield_now};
 use tokio::time::timeout;
 use tollgate::{ManualClock, Tollgate};
-use tollgate_server::{Server, Settings, Token};
+use tollgate_server::{Reloader, Server, Settings, Token, TokenSpec};
 
 /// Longest wait for something that happens at once.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -27,6 +27,7 @@ pub(super) struct Started {
     pub(super) address: SocketAddr,
     pub(super) gate: Tollgate,
     pub(super) clock: ManualClock,
+    pub(super) reloader: Reloader,
     stop: Option<oneshot::Sender<()>>,
     served: JoinHandle<()>,
     _folder: tempfile::TempDir,
@@ -34,18 +35,33 @@ pub(super) struct Started {
 
 impl Started {
     pub(super) async fn new() -> Self {
-        Self::with_token(None).await
+        Self::with_tokens(Vec::new()).await
     }
 
-    pub(super) async fn with_token(token: Option<&str>) -> Self {
+    /// Wants this token, which may do everything.
+    pub(super) async fn with_token(token: &str) -> Self {
+        Self::with_tokens(vec![TokenSpec::admin(&Token::new(token).unwrap())]).await
+    }
+
+    pub(super) async fn with_tokens(tokens: Vec<TokenSpec>) -> Self {
+        Self::with(Settings { tokens, ..Settings::new(([127, 0, 0, 1], 0).into()) }).await
+    }
+
+    pub(super) async fn with(settings: Settings) -> Self {
         // Limits answer alike on both: `./test` runs these tests on each.
         let in_memory = std::env::var_os("TOLLGATE_TESTS_IN_MEMORY").is_some();
-        Self::on(if in_memory { Kept::InMemory } else { Kept::InFolder }, token).await
+        Self::on(if in_memory { Kept::InMemory } else { Kept::InFolder }, settings).await
     }
 
     /// With calls, and so in a folder whatever `./test` says.
     pub(super) async fn kept() -> Self {
-        Self::on(Kept::InFolder, None).await
+        Self::kept_with(Vec::new()).await
+    }
+
+    /// With calls, and these tokens.
+    pub(super) async fn kept_with(tokens: Vec<TokenSpec>) -> Self {
+        let settings = Settings { tokens, ..Settings::new(([127, 0, 0, 1], 0).into()) };
+        Self::on(Kept::InFolder, settings).await
     }
 
     /// With a strict queue `q`, and a limit `l` of so many per second, all at once.
@@ -57,7 +73,7 @@ impl Started {
         server
     }
 
-    pub(super) async fn on(kept: Kept, token: Option<&str>) -> Self {
+    pub(super) async fn on(kept: Kept, settings: Settings) -> Self {
         let clock = ManualClock::new();
         let (folder, builder) = (tempfile::tempdir().unwrap(), Tollgate::builder());
         let builder = builder.clock(clock.clone());
@@ -65,15 +81,13 @@ impl Started {
             Kept::InMemory => builder.memory(),
             Kept::InFolder => builder.open(folder.path()).await.unwrap(),
         };
-        let token = token.map(|token| Token::new(token).unwrap());
-        let settings = Settings { listen: ([127, 0, 0, 1], 0).into(), token };
         let server = Server::bind(gate.clone(), settings).await.unwrap();
-        let address = server.address();
+        let (address, reloader) = (server.address(), server.reloader());
         let (stop, stopped) = oneshot::channel();
         let served = tokio::spawn(server.serve(async {
             let _ = stopped.await;
         }));
-        Self { address, gate, clock, stop: Some(stop), served, _folder: folder }
+        Self { address, gate, clock, reloader, stop: Some(stop), served, _folder: folder }
     }
 
     /// Defines a limit of so many per second, all at once.

@@ -4,6 +4,7 @@
 //! record beside it, written first: if a crash comes between, what is in force is set when the engine
 //! starts again.
 
+use super::audit::Altered;
 use super::pulse::ended;
 use super::{Engine, Parts};
 use crate::error::{AskError, Error};
@@ -19,8 +20,8 @@ use tollgate_core::{Definition, Key, Limit, LimitName, Partition, Timestamp};
 
 /// Where the records of limits are.
 const PREFIX: &str = "tollgate/limit/";
-/// Who changed a limit when no one said who.
-const UNSAID: &str = "library";
+/// Who changed a limit or a queue when no one said who.
+pub(super) const UNSAID: &str = "library";
 /// How many limits are read at once.
 const PAGE: usize = 1_000;
 
@@ -29,7 +30,7 @@ const PAGE: usize = 1_000;
 pub(super) struct Known {
     limits: RwLock<HashMap<LimitName, KnownLimit>>,
     /// One change at a time: the record and what is in force go together.
-    changing: tokio::sync::Mutex<()>,
+    pub(super) changing: tokio::sync::Mutex<()>,
 }
 
 struct KnownLimit {
@@ -100,6 +101,31 @@ impl LimitRecord {
         }
     }
 
+    /// What one change made of it, for the audit log.
+    fn altered(&self, after: &Self, name: &LimitName) -> Altered {
+        let limit = name.as_str().to_owned();
+        let of = |limit: &Option<Limit>| limit.clone();
+        if self.defined == after.defined && self.pinned != after.pinned {
+            let (before, after) = (of(&self.pinned), of(&after.pinned));
+            return Altered::Pin { name: limit, before, after };
+        }
+        let own = |record: &Self, partition: &String| record.overrides.get(partition).cloned();
+        let mut partitions = self.overrides.keys().chain(after.overrides.keys());
+        let changed = partitions.find(|it| own(self, it) != own(after, it));
+        match changed.filter(|_| self.defined == after.defined) {
+            Some(partition) => Altered::Override {
+                name: limit,
+                partition: partition.clone(),
+                before: own(self, partition),
+                after: own(after, partition),
+            },
+            None => {
+                let (before, after) = (of(&self.defined), of(&after.defined));
+                Altered::Limit { name: limit, before, after }
+            }
+        }
+    }
+
     fn state(self, name: &LimitName, totals: LimitTotals) -> Option<LimitState> {
         let Self { defined, pinned, overrides, history } = self;
         let (name, overrides) = (name.as_str().into(), overrides.into_iter().collect());
@@ -139,6 +165,17 @@ impl<S: Lanes + 'static> Engine<S> {
         partition: &str,
         limit: Option<Limit>,
     ) -> Result<(), Error> {
+        self.override_partition_as(UNSAID, name, partition, limit).await
+    }
+
+    /// Gives one partition a definition of its own and writes down who did.
+    pub async fn override_partition_as(
+        &self,
+        who: &str,
+        name: &str,
+        partition: &str,
+        limit: Option<Limit>,
+    ) -> Result<(), Error> {
         let name = LimitName::new(name)?;
         Partition::new(partition)?;
         limit.as_ref().map(|limit| checked(&name, limit)).transpose()?;
@@ -149,7 +186,7 @@ impl<S: Lanes + 'static> Engine<S> {
                 None => record.overrides.remove(&partition),
             };
         };
-        self.parts.edit(UNSAID, &name, true, change).await
+        self.parts.edit(who, &name, true, change).await
     }
 
     /// The limit as it stands, with its history; `None` if there is none of that name.
@@ -267,10 +304,19 @@ impl<S: Lanes + 'static> Parts<S> {
         change: impl Fn(&mut LimitRecord) + Send + Sync + 'static,
     ) -> Result<(), Error> {
         let (parts, who, name) = (self.clone(), who.to_owned(), name.clone());
+        self.seen_through(async move { parts.edit_now(&who, &name, must_exist, change).await })
+            .await
+    }
+
+    /// Does what is not to be left half done: the driver sees it through if nobody waits for it.
+    pub(super) async fn seen_through<T: Send + 'static>(
+        &self,
+        work: impl Future<Output = Result<T, Error>> + Send + 'static,
+    ) -> Result<T, Error> {
         let (reply, answer) = oneshot::channel();
         self.pulse.see_through(async move {
             // Nobody need wait for it.
-            let _ = reply.send(parts.edit_now(&who, &name, must_exist, change).await);
+            let _ = reply.send(work.await);
         });
         answer.await.unwrap_or_else(|_| Err(ended().into()))
     }
@@ -290,7 +336,8 @@ impl<S: Lanes + 'static> Parts<S> {
                 return Err(AskError::UnknownLimit { name }.into());
             }
             let mut after = before.clone();
-            after.change(who, self.store.now().await?.wall, &change);
+            let at = self.store.now().await?.wall;
+            after.change(who, at, &change);
             if after == before {
                 // What is written may not be in force yet: a change was cut short.
                 let nothing = LimitRecord::default();
@@ -302,12 +349,16 @@ impl<S: Lanes + 'static> Parts<S> {
                 self.put_in_force(name, &before, &after).await?;
             }
             let bytes = after.defined.is_some().then(|| written(&after)).transpose()?;
-            let write = vec![Write { key: key(name)?, expected: revision, bytes }];
+            let mut write = vec![Write { key: key(name)?, expected: revision, bytes }];
+            write.extend(self.audit_writes(who, at, before.altered(&after, name)).await?);
             match self.act(Act { write, ..Act::default() }).await {
                 // Changed by someone else meanwhile: their change comes first.
-                Err(Error::Act(ActError::RevisionDiffers { .. })) => continue,
+                Err(Error::Act(ActError::RevisionDiffers { .. })) => {
+                    self.load_audit().await?;
+                    continue;
+                }
                 Err(error) => return Err(error),
-                Ok(_) => {}
+                Ok(_) => self.was_written(),
             }
             if after.defined.is_some() {
                 self.put_in_force(name, &before, &after).await?;

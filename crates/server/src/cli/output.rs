@@ -3,16 +3,20 @@
 use super::Exit;
 use std::fmt::Display;
 use std::io::{self, BufWriter, Write, stderr, stdout};
-use std::net::SocketAddr;
 use std::path::Path;
 
 /// Says where the server listens, and what it promises.
-pub(super) fn listening(address: SocketAddr, data: Option<&Path>) {
-    line(&format!("tollgate listens on http://{address}"));
+pub(super) fn listening(url: &str, data: Option<&Path>) {
+    line(&format!("tollgate listens on {url}"));
     match data {
         Some(data) => line(&format!("what it is told is kept in {}", data.display())),
         None => line("limits are kept in memory: they start anew when the server does"),
     }
+}
+
+/// Says a text of many lines as it is.
+pub(super) fn text(text: &str) {
+    line(text.trim_end());
 }
 
 /// Says what came of a command: a value for programs, lines for people.

@@ -1,37 +1,66 @@
 //! `tollgate serve`: the server in the foreground, until a signal ends it.
 
-use super::signals::Signals;
+use super::signals::{Hangups, Signals};
 use super::{Environment, Exit, ServeArguments, descriptors, log, output};
-use crate::server::{Server, Settings};
-use crate::token::Token;
+use crate::config::Config;
+use crate::server::{Reloader, Server, Settings};
 use anyhow::Context;
+use std::path::{Path, PathBuf};
 use tollgate::Tollgate;
 
+/// Who changes limits and queues as the file says.
+const ACTOR: &str = "config";
+
 pub(super) fn serve(arguments: &ServeArguments, environment: &Environment) -> anyhow::Result<Exit> {
-    let settings = Settings { listen: arguments.listen, token: token(environment)? };
+    let source = Source { arguments, environment };
+    let config = source.read()?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     runtime.block_on(async {
-        let gate = if arguments.memory {
-            Tollgate::memory()
-        } else {
-            let data = arguments.data.display();
-            Tollgate::open(&arguments.data).await.with_context(|| format!("cannot use {data}"))?
+        let (age, bytes) = config.history;
+        let builder = Tollgate::builder().history(age, bytes);
+        let gate = match &config.data {
+            None => builder.memory(),
+            Some(data) => {
+                let opened = builder.open(data).await;
+                opened.with_context(|| format!("cannot use {}", data.display()))?
+            }
         };
-        let server = Server::bind(gate.clone(), settings).await?;
-        log::start(arguments.log, environment.log.as_deref())?;
+        config.desired.put_in_force(&gate, ACTOR).await?;
+        let Config { tokens, tls, listen, .. } = config;
+        let server = Server::bind(gate.clone(), Settings { listen, tokens, tls }).await?;
+        log::start(config.log_format, &config.log)?;
         descriptors::raise_limit();
-        serve_until_told(server, &gate, arguments).await
+        serve_until_told(server, &gate, (&source, config.data.as_deref())).await
     })
+}
+
+/// Where the settings come from, now and when they are read again.
+struct Source<'a> {
+    arguments: &'a ServeArguments,
+    environment: &'a Environment,
+}
+
+impl Source<'_> {
+    fn path(&self) -> Option<PathBuf> {
+        let named = self.environment.get("CONFIG").map(PathBuf::from);
+        self.arguments.config.clone().or(named)
+    }
+
+    fn read(&self) -> anyhow::Result<Config> {
+        Ok(Config::read(self.arguments.said(), self.environment, self.path().as_deref())?)
+    }
 }
 
 /// The first signal lets answers under way finish; the second does not. A store that fails ends it.
 async fn serve_until_told(
     server: Server,
     gate: &Tollgate,
-    arguments: &ServeArguments,
+    (source, data): (&Source<'_>, Option<&Path>),
 ) -> anyhow::Result<Exit> {
     let (mut first, mut second) = (Signals::new()?, Signals::new()?);
-    output::listening(server.address(), (!arguments.memory).then_some(&*arguments.data));
+    let (hangups, reloader) = (Hangups::new()?, server.reloader());
+    // Only now: whoever reads it may send a signal.
+    output::listening(&server.url(), data);
     let twice = async {
         second.next().await;
         second.next().await;
@@ -40,12 +69,32 @@ async fn serve_until_told(
         () = server.serve(first.next()) => {}
         () = twice => tracing::warn!("stopped at once"),
         () = gate.ended() => anyhow::bail!("the store failed, and nothing can be kept: see the log"),
+        () = reload_when_told(hangups, &reloader, gate, source) => {}
     }
     Ok(Exit::Done)
 }
 
-fn token(environment: &Environment) -> anyhow::Result<Option<Token>> {
-    let Some(text) = &environment.token else { return Ok(None) };
-    let token = Token::new(&text.to_string_lossy()).context("TOLLGATE_TOKEN does not do")?;
-    Ok(Some(token))
+/// Reads the settings again with each hangup, and never ends.
+async fn reload_when_told(
+    mut hangups: Hangups,
+    reloader: &Reloader,
+    gate: &Tollgate,
+    source: &Source<'_>,
+) {
+    loop {
+        hangups.next().await;
+        match reload(reloader, gate, source).await {
+            Ok(()) => tracing::info!("the configuration was read again"),
+            Err(error) => {
+                tracing::error!(error = format!("{error:#}"), "the configuration was not taken");
+            }
+        }
+    }
+}
+
+/// Tokens first: whoever takes one back wants it gone. All was checked before anything is changed.
+async fn reload(reloader: &Reloader, gate: &Tollgate, source: &Source<'_>) -> anyhow::Result<()> {
+    let config = source.read()?;
+    reloader.replace_tokens(config.tokens)?;
+    Ok(config.desired.put_in_force(gate, ACTOR).await?)
 }

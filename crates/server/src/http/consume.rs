@@ -1,6 +1,7 @@
 //! `/v1/consume`: pay now, pay now and start later, or wait for one's turn.
 
 use super::body::Json;
+use super::caller::Caller;
 use super::fields::{Fields, Told, fields};
 use super::problem::{Problem, invalid_field, shutting_down};
 use super::receipts::{LIFE_DEFAULT, check_life};
@@ -24,8 +25,10 @@ const DELAY_MAX: Span = Span::from_days(1);
 /// Pays the tolls of one call. If the client goes while it waits, it gives up its place.
 pub(super) async fn consume(
     State(app): Shared,
-    Json(request): Json<ConsumeWire>,
+    caller: Caller,
+    Json(mut request): Json<ConsumeWire>,
 ) -> Result<Response, Problem> {
+    request.rename(|name| caller.inner(name));
     let max_wait = max_wait(&request)?;
     if let Some(life) = request.receipt {
         check_life("receipt", life.0)?;
@@ -38,11 +41,11 @@ pub(super) async fn consume(
     };
     let pass = match outcome {
         Ok(pass) => pass,
-        Err(Error::Refused(refusal)) => return Err(refused(refusal)),
+        Err(Error::Refused(refusal)) => return Err(refused(refusal, &caller)),
         Err(error) => return Err(error.into()),
     };
-    let (mut grant, fields) = (GrantWire::from(&pass), granted_fields(&request, &pass));
-    grant.receipt = receipt(&app, &request, pass).await;
+    let (mut grant, fields) = (GrantWire::from(&pass), granted_fields(&request, &pass, &caller));
+    grant.receipt = receipt(&app, &caller, &request, pass).await;
     Ok((fields, Json(grant)).into_response())
 }
 
@@ -80,29 +83,31 @@ fn max_wait(request: &ConsumeWire) -> Result<Span, Problem> {
 
 /// The receipt that was asked for, or one that holds the call's slots. It lives from the start of
 /// the call, which may be later than now.
-async fn receipt(app: &App, request: &ConsumeWire, pass: Pass) -> Option<String> {
+async fn receipt(app: &App, caller: &Caller, request: &ConsumeWire, pass: Pass) -> Option<String> {
     let life = request.receipt.map(|life| life.0);
     if life.is_none() && !pass.holds_slots() {
         return None;
     }
     let starts_after = pass.delay();
     let receipt = pass.into_receipt(starts_after.plus(life.unwrap_or(LIFE_DEFAULT))).await?;
-    Some(encode(&receipt, &app.seal))
+    Some(encode(&receipt, &app.seal, caller.namespace()))
 }
 
-fn granted_fields(request: &ConsumeWire, pass: &Pass) -> Option<Fields> {
+fn granted_fields(request: &ConsumeWire, pass: &Pass, caller: &Caller) -> Option<Fields> {
     let (limit, partition) = request.meters().nth(pass.tightest())?;
+    let limit = caller.outer(limit)?;
     let more_after = Some(pass.reset_after());
     Some(fields(Told { limit, partition, standing: pass.standing(), more_after }))
 }
 
-fn refused(refusal: Refusal) -> Problem {
-    let fields = fields(Told {
-        limit: &refusal.limit,
+fn refused(refusal: Refusal, caller: &Caller) -> Problem {
+    let told = caller.outer(&refusal.limit).map(|limit| Told {
+        limit,
         partition: refusal.partition.as_deref(),
         standing: refusal.standing,
         more_after: refusal.retry_after,
     });
+    let fields = told.map(fields);
     let problem = Problem::from(Error::Refused(refusal));
-    fields.into_iter().fold(problem, |problem, (name, value)| problem.header(name, value))
+    fields.into_iter().flatten().fold(problem, |problem, (name, value)| problem.header(name, value))
 }

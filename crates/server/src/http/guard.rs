@@ -1,8 +1,11 @@
 //! Who may come in, and what operators see of each request.
 
 use super::App;
+use super::caller::Caller;
 use super::origin::is_foreign;
-use super::problem::{Problem, kinds};
+use super::problem::{Problem, kinds, written};
+use super::roles::RoleTable;
+use crate::access::Role;
 use axum::Router;
 use axum::http::header::{AUTHORIZATION, WWW_AUTHENTICATE};
 use axum::http::{HeaderMap, HeaderValue, Request, Uri};
@@ -18,16 +21,17 @@ pub(super) const HEALTH: &str = "/healthz";
 /// Paths behind this carry a receipt, which is not for the log.
 const RECEIPTS: &str = "/v1/receipts/";
 
-/// All routes, behind the one door that asks for the token.
+/// All routes, behind the one door that asks for the token and knows what its holder may do.
 // In front of the router and not a layer of it, for a layer costs each request some allocations.
 pub(crate) struct Door {
     app: Arc<App>,
+    roles: RoleTable,
     router: TowerToHyperService<Router>,
 }
 
 impl Door {
-    pub(super) fn new(app: Arc<App>, router: Router) -> Self {
-        Self { app, router: TowerToHyperService::new(router) }
+    pub(super) fn new(app: Arc<App>, roles: RoleTable, router: Router) -> Self {
+        Self { app, roles, router: TowerToHyperService::new(router) }
     }
 
     /// Answers a request if it may come in, and traces the answer.
@@ -42,26 +46,45 @@ impl Door {
         response
     }
 
-    async fn admit(&self, request: Request<Incoming>) -> Response {
-        if request.uri().path() != HEALTH
-            && let Err(problem) = self.check(request.headers())
-        {
-            return problem.into_response();
+    async fn admit(&self, mut request: Request<Incoming>) -> Response {
+        let caller = match self.caller(&request) {
+            Ok(caller) => caller,
+            Err(problem) => return written(problem.into_response(), &Caller::ANYONE),
+        };
+        // Nothing is left for the handler where no token is wanted: that would cost an allocation.
+        if caller.token_name().is_some() {
+            request.extensions_mut().insert(caller.clone());
         }
         match self.router.call(request).await {
-            Ok(response) => response,
+            Ok(response) => written(response, &caller),
             Err(never) => match never {},
         }
     }
 
-    /// Lets in who shows the token, or, where none is wanted, everyone but pages from elsewhere.
-    fn check(&self, headers: &HeaderMap) -> Result<(), Problem> {
-        match (&self.app.bearer, shown_token(headers)) {
-            (None, _) if is_foreign(headers) => Err(foreign_origin()),
-            (None, _) => Ok(()),
-            (Some(tag), Some(shown)) if self.app.seal.is_tag(tag, shown) => Ok(()),
-            (Some(_), _) => Err(unauthorized()),
+    /// Who asks, if they may ask this.
+    fn caller(&self, request: &Request<Incoming>) -> Result<Caller, Problem> {
+        let path = request.uri().path();
+        if self.roles.is_open(path) {
+            return Ok(Caller::ANYONE);
         }
+        let caller = self.known(request.headers())?;
+        // An admin needs no look at the table.
+        if !caller.may(Role::Admin) {
+            let role = self.roles.wanted(request.method(), path);
+            if !caller.may(role) {
+                return Err(forbidden(&caller, role));
+            }
+        }
+        Ok(caller)
+    }
+
+    /// Lets in who shows a token, or, where none is wanted, everyone but pages from elsewhere.
+    fn known(&self, headers: &HeaderMap) -> Result<Caller, Problem> {
+        if self.app.tokens.is_empty() {
+            return if is_foreign(headers) { Err(foreign_origin()) } else { Ok(Caller::ANYONE) };
+        }
+        let holder = shown_token(headers).and_then(|shown| self.app.tokens.holder(shown));
+        holder.map(Caller::holder).ok_or_else(unauthorized)
     }
 }
 
@@ -74,10 +97,18 @@ fn shown_token(headers: &HeaderMap) -> Option<&[u8]> {
     scheme.eq_ignore_ascii_case("bearer").then(|| token.trim().as_bytes())
 }
 
-fn unauthorized() -> Problem {
-    let detail = "this server wants its token: send `Authorization: Bearer …` with the value of TOLLGATE_TOKEN";
+pub(super) fn unauthorized() -> Problem {
+    let detail = "this server wants a token that it knows: send `Authorization: Bearer …` with the value of TOLLGATE_TOKEN, or with one that `tollgate token new` made";
     let problem = Problem::new(kinds::UNAUTHORIZED, detail);
     problem.header(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"))
+}
+
+fn forbidden(caller: &Caller, role: Role) -> Problem {
+    let name = caller.token_name().unwrap_or_default();
+    let detail = format!(
+        "this takes the role {role}, which the token {name:?} does not have: use one that has it"
+    );
+    Problem::new(kinds::FORBIDDEN, detail)
 }
 
 fn foreign_origin() -> Problem {

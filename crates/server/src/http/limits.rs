@@ -2,6 +2,7 @@
 
 use super::Shared;
 use super::body::{Json, JsonIfAny};
+use super::caller::Caller;
 use super::path::{Actor, InPath, Page};
 use super::problem::Problem;
 use super::wire::limit::LimitWire;
@@ -12,82 +13,98 @@ use tollgate::{AskError, Error, Tollgate};
 
 type Answer<T> = Result<Json<T>, Problem>;
 
-pub(super) async fn list(State(app): Shared, page: Page) -> Answer<LimitPageWire> {
+pub(super) async fn list(State(app): Shared, caller: Caller, page: Page) -> Answer<LimitPageWire> {
     let limits = app.gate.limits().await?;
-    let is_after = |name: &str| page.after.as_deref().is_none_or(|after| name > after);
-    let mut rest = limits.iter().filter(|limit| is_after(&limit.name));
-    let limits: Vec<_> = rest.by_ref().take(page.limit).map(LimitLineWire::from).collect();
+    let after = caller.after(page.after.as_deref());
+    let is_after = |name: &str| after.as_deref().is_none_or(|after| name > after);
+    let is_own = |name: &str| caller.outer(name).is_some();
+    let mut rest = limits.iter().filter(|limit| is_own(&limit.name) && is_after(&limit.name));
+    let shown = rest.by_ref().take(page.limit);
+    let limits = shown.map(|limit| LimitLineWire::new(caller.shown(&limit.name), limit));
+    let limits: Vec<_> = limits.collect();
     let last = limits.last().map(|limit| limit.name.clone());
     Ok(Json(LimitPageWire { limits, next: rest.next().and(last) }))
 }
 
 pub(super) async fn define(
     State(app): Shared,
+    caller: Caller,
     Actor(who): Actor,
     InPath(name): InPath<String>,
     Json(LimitWire(limit)): Json<LimitWire>,
 ) -> Answer<LimitStateWire> {
-    app.gate.limit_as(&who, &name, limit).await?;
-    state(&app.gate, &name).await
+    app.gate.limit_as(&who, &caller.inner(&name), limit).await?;
+    state(&app.gate, &caller, &name).await
 }
 
 pub(super) async fn read(
     State(app): Shared,
+    caller: Caller,
     InPath(name): InPath<String>,
 ) -> Answer<LimitStateWire> {
-    state(&app.gate, &name).await
+    state(&app.gate, &caller, &name).await
 }
 
 pub(super) async fn remove(
     State(app): Shared,
+    caller: Caller,
     Actor(who): Actor,
     InPath(name): InPath<String>,
     _: JsonIfAny<NothingWire>,
 ) -> Answer<RemovedWire> {
-    app.gate.remove(&who, &name).await?;
+    app.gate.remove(&who, &caller.inner(&name)).await?;
     Ok(Json(RemovedWire { removed: true }))
 }
 
 pub(super) async fn pin(
     State(app): Shared,
+    caller: Caller,
     Actor(who): Actor,
     InPath(name): InPath<String>,
     Json(LimitWire(limit)): Json<LimitWire>,
 ) -> Answer<LimitStateWire> {
-    app.gate.pin(&who, &name, Some(limit)).await?;
-    state(&app.gate, &name).await
+    app.gate.pin(&who, &caller.inner(&name), Some(limit)).await?;
+    state(&app.gate, &caller, &name).await
 }
 
 pub(super) async fn unpin(
     State(app): Shared,
+    caller: Caller,
     Actor(who): Actor,
     InPath(name): InPath<String>,
     _: JsonIfAny<NothingWire>,
 ) -> Answer<LimitStateWire> {
-    app.gate.pin(&who, &name, None).await?;
-    state(&app.gate, &name).await
+    app.gate.pin(&who, &caller.inner(&name), None).await?;
+    state(&app.gate, &caller, &name).await
 }
 
 pub(super) async fn define_partition(
     State(app): Shared,
+    caller: Caller,
+    Actor(who): Actor,
     InPath((name, partition)): InPath<(String, String)>,
     Json(LimitWire(limit)): Json<LimitWire>,
 ) -> Answer<LimitStateWire> {
-    app.gate.override_partition(&name, &partition, Some(limit)).await?;
-    state(&app.gate, &name).await
+    let (inner, limit) = (caller.inner(&name), Some(limit));
+    app.gate.override_partition_as(&who, &inner, &partition, limit).await?;
+    state(&app.gate, &caller, &name).await
 }
 
 pub(super) async fn remove_partition(
     State(app): Shared,
+    caller: Caller,
+    Actor(who): Actor,
     InPath((name, partition)): InPath<(String, String)>,
     _: JsonIfAny<NothingWire>,
 ) -> Answer<LimitStateWire> {
-    app.gate.override_partition(&name, &partition, None).await?;
-    state(&app.gate, &name).await
+    app.gate.override_partition_as(&who, &caller.inner(&name), &partition, None).await?;
+    state(&app.gate, &caller, &name).await
 }
 
-async fn state(gate: &Tollgate, name: &str) -> Answer<LimitStateWire> {
-    let state = gate.limit_state(name).await?;
-    let unknown = || Error::from(AskError::UnknownLimit { name: name.chars().take(128).collect() });
-    Ok(Json(LimitStateWire::from(&state.ok_or_else(unknown)?)))
+async fn state(gate: &Tollgate, caller: &Caller, name: &str) -> Answer<LimitStateWire> {
+    let inner = caller.inner(name);
+    let state = gate.limit_state(&inner).await?;
+    let unknown =
+        || Error::from(AskError::UnknownLimit { name: inner.chars().take(128).collect() });
+    Ok(Json(LimitStateWire::new(name, &state.ok_or_else(unknown)?)))
 }

@@ -1,12 +1,13 @@
 //! `/v1/meters`: how meters stand; close, reopen, reset.
 
-use super::Shared;
 use super::body::{Json, JsonIfAny};
+use super::caller::Caller;
 use super::path::{Actor, InPath, Page};
 use super::problem::{Problem, invalid_field};
 use super::wire::meter::{CloseWire, MeterPageWire, MeterWire, NothingWire};
+use super::{App, Shared};
 use axum::extract::State;
-use tollgate::{Span, Tollgate};
+use tollgate::Span;
 
 /// What can be done to a meter: the last part of the path.
 pub(super) const ACTIONS: [&str; 3] = ["close", "reopen", "reset"];
@@ -21,93 +22,104 @@ type Names = InPath<(String, String)>;
 
 pub(super) async fn list(
     State(app): Shared,
+    caller: Caller,
     InPath(name): InPath<String>,
     page: Page,
 ) -> Answer<MeterPageWire> {
-    let global = app.gate.meter(&name, None).await?.into();
-    let found = app.gate.partitions(&name, page.after.as_deref(), page.limit).await?;
+    let inner = caller.inner(&name);
+    let global = MeterWire::new(&name, app.gate.meter(&inner, None).await?);
+    let found = app.gate.partitions(&inner, page.after.as_deref(), page.limit).await?;
     let mut partitions = Vec::with_capacity(found.partitions.len());
     for partition in &found.partitions {
-        partitions.push(app.gate.meter(&name, Some(partition)).await?.into());
+        let state = app.gate.meter(&inner, Some(partition)).await?;
+        partitions.push(MeterWire::new(&name, state));
     }
     Ok(Json(MeterPageWire { global, partitions, next: found.next }))
 }
 
 pub(super) async fn read(
     State(app): Shared,
+    caller: Caller,
     InPath((name, partition)): Names,
 ) -> Answer<MeterWire> {
-    meter(&app.gate, &name, Some(&partition)).await
+    meter(&app, &caller, (&name, Some(&partition))).await
 }
 
 /// Reads the partition that is called like an action.
 pub(super) async fn read_named(
     State(app): Shared,
+    caller: Caller,
     InPath(name): InPath<String>,
     partition: &str,
 ) -> Answer<MeterWire> {
-    meter(&app.gate, &name, Some(partition)).await
+    meter(&app, &caller, (&name, Some(partition))).await
 }
 
 pub(super) async fn close_global(
     State(app): Shared,
+    caller: Caller,
     Actor(who): Actor,
     InPath(name): InPath<String>,
     Json(closure): Json<CloseWire>,
 ) -> Answer<MeterWire> {
-    close_for(&app.gate, (&name, None), &who, closure).await
+    close_for(&app, &caller, (&name, None), (&who, closure)).await
 }
 
 pub(super) async fn close(
     State(app): Shared,
+    caller: Caller,
     Actor(who): Actor,
     InPath((name, partition)): Names,
     Json(closure): Json<CloseWire>,
 ) -> Answer<MeterWire> {
-    close_for(&app.gate, (&name, Some(&partition)), &who, closure).await
+    close_for(&app, &caller, (&name, Some(&partition)), (&who, closure)).await
 }
 
 pub(super) async fn reopen_global(
     State(app): Shared,
+    caller: Caller,
     InPath(name): InPath<String>,
     _: Nothing,
 ) -> Answer<MeterWire> {
-    app.gate.reopen(&name, None).await?;
-    meter(&app.gate, &name, None).await
+    app.gate.reopen(&caller.inner(&name), None).await?;
+    meter(&app, &caller, (&name, None)).await
 }
 
 pub(super) async fn reopen(
     State(app): Shared,
+    caller: Caller,
     InPath((name, partition)): Names,
     _: Nothing,
 ) -> Answer<MeterWire> {
-    app.gate.reopen(&name, Some(&partition)).await?;
-    meter(&app.gate, &name, Some(&partition)).await
+    app.gate.reopen(&caller.inner(&name), Some(&partition)).await?;
+    meter(&app, &caller, (&name, Some(&partition))).await
 }
 
 pub(super) async fn reset_global(
     State(app): Shared,
+    caller: Caller,
     InPath(name): InPath<String>,
     _: Nothing,
 ) -> Answer<MeterWire> {
-    app.gate.reset(&name, None).await?;
-    meter(&app.gate, &name, None).await
+    app.gate.reset(&caller.inner(&name), None).await?;
+    meter(&app, &caller, (&name, None)).await
 }
 
 pub(super) async fn reset(
     State(app): Shared,
+    caller: Caller,
     InPath((name, partition)): Names,
     _: Nothing,
 ) -> Answer<MeterWire> {
-    app.gate.reset(&name, Some(&partition)).await?;
-    meter(&app.gate, &name, Some(&partition)).await
+    app.gate.reset(&caller.inner(&name), Some(&partition)).await?;
+    meter(&app, &caller, (&name, Some(&partition))).await
 }
 
 async fn close_for(
-    gate: &Tollgate,
+    app: &App,
+    caller: &Caller,
     (name, partition): (&str, Option<&str>),
-    who: &str,
-    closure: CloseWire,
+    (who, closure): (&str, CloseWire),
 ) -> Answer<MeterWire> {
     let span = closure.span.0;
     if span.is_zero() || span > CLOSED_MAX {
@@ -118,10 +130,15 @@ async fn close_for(
         let why = format!("a reason has up to {REASON_CHARS_MAX} characters");
         return Err(invalid_field("reason", &why));
     }
-    gate.close(name, partition, span, &reason).await?;
-    meter(gate, name, partition).await
+    app.gate.close(&caller.inner(name), partition, span, &reason).await?;
+    meter(app, caller, (name, partition)).await
 }
 
-async fn meter(gate: &Tollgate, name: &str, partition: Option<&str>) -> Answer<MeterWire> {
-    Ok(Json(gate.meter(name, partition).await?.into()))
+async fn meter(
+    app: &App,
+    caller: &Caller,
+    (name, partition): (&str, Option<&str>),
+) -> Answer<MeterWire> {
+    let state = app.gate.meter(&caller.inner(name), partition).await?;
+    Ok(Json(MeterWire::new(name, state)))
 }

@@ -1,10 +1,14 @@
 //! What a request says outside its body: names in the path, a page in the query, who is asking.
 
+use super::App;
+use super::caller::Caller;
 use super::problem::{Problem, kinds};
 use axum::extract::{FromRequestParts, Path, Query};
+use axum::http::HeaderValue;
 use axum::http::request::Parts;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
+use std::sync::Arc;
 
 /// Things on a page unless the caller says how many.
 const PAGE_DEFAULT: usize = 100;
@@ -111,24 +115,29 @@ fn page_size(limit: Option<usize>) -> Result<usize, Problem> {
     }
 }
 
-/// Who changes something, as they say.
+/// Who changes something: the token's name, and in front of it who they say they are.
 pub(super) struct Actor(pub(super) String);
 
-impl<S: Send + Sync> FromRequestParts<S> for Actor {
+impl FromRequestParts<Arc<App>> for Actor {
     type Rejection = Problem;
 
-    async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, Problem> {
-        let Some(value) = parts.headers.get(ACTOR) else {
-            return Ok(Self(ACTOR_UNSAID.to_owned()));
-        };
-        match value.to_str() {
-            Ok(who) if (1..=ACTOR_BYTES_MAX).contains(&who.len()) => Ok(Self(who.to_owned())),
-            _ => {
-                let detail = format!(
-                    "`Tollgate-Actor` has 1 to {ACTOR_BYTES_MAX} printable ASCII characters: a name, an address"
-                );
-                Err(Problem::new(kinds::INVALID_ACTOR, detail))
-            }
-        }
+    async fn from_request_parts(parts: &mut Parts, app: &Arc<App>) -> Result<Self, Problem> {
+        let caller = Caller::from_request_parts(parts, app).await?;
+        let said = parts.headers.get(ACTOR).map(said).transpose()?;
+        Ok(Self(match (said, caller.token_name()) {
+            (Some(who), Some(token)) => format!("{who} via {token}"),
+            (Some(who), None) => who.to_owned(),
+            (None, token) => token.unwrap_or(ACTOR_UNSAID).to_owned(),
+        }))
     }
+}
+
+fn said(value: &HeaderValue) -> Result<&str, Problem> {
+    let who = value.to_str().ok().filter(|who| (1..=ACTOR_BYTES_MAX).contains(&who.len()));
+    who.ok_or_else(|| {
+        let detail = format!(
+            "`Tollgate-Actor` has 1 to {ACTOR_BYTES_MAX} printable ASCII characters: a name, an address"
+        );
+        Problem::new(kinds::INVALID_ACTOR, detail)
+    })
 }

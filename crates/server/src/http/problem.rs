@@ -3,27 +3,33 @@
 mod engine;
 pub(crate) mod kinds;
 
-use super::body::json;
+use super::caller::Caller;
 use super::wire::problem::{ProblemWire, RefusalWire, StreamWire};
+use axum::body::Body;
+use axum::http::header::{CONTENT_LENGTH, CONTENT_TYPE};
 use axum::http::{HeaderName, HeaderValue, Method, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use kinds::Kind;
+use std::fmt;
+use tollgate::Error;
 
 /// Most characters of a detail: it may quote what a hostile client sent.
 const DETAIL_CHARS_MAX: usize = 1000;
 
 /// An answer that says what is wrong and what to do.
 // Boxed, so that a result that is nearly always good stays small.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Problem(Box<Content>);
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Content {
     kind: Kind,
     detail: String,
     field: Option<String>,
     refusal: Option<RefusalWire>,
     stream: Option<StreamWire>,
+    /// What the engine said, in the names of the store.
+    error: Option<Error>,
     headers: Vec<(HeaderName, HeaderValue)>,
 }
 
@@ -35,9 +41,8 @@ impl Problem {
             detail.truncate(end);
             detail.push('…');
         }
-        let (field, refusal, stream, headers) = (None, None, None, Vec::new());
-        let content = Content { kind, detail, field, refusal, stream, headers };
-        Self(Box::new(content))
+        let (field, refusal, stream, error, headers) = (None, None, None, None, Vec::new());
+        Self(Box::new(Content { kind, detail, field, refusal, stream, error, headers }))
     }
 
     /// Names the part of the body that is wrong.
@@ -58,21 +63,9 @@ impl Problem {
         self
     }
 
-    /// The problem as a part of a larger answer.
-    pub(super) fn into_wire(self) -> ProblemWire {
-        self.0.into_wire()
-    }
-
-    /// Says which limit refused and how it stands.
-    pub(super) fn refusal(mut self, refusal: RefusalWire) -> Self {
-        self.0.refusal = Some(refusal);
-        self
-    }
-}
-
-impl Content {
-    fn into_wire(self) -> ProblemWire {
-        let Self { kind, detail, field, refusal, stream, headers: _ } = self;
+    /// The problem as it travels, in the names that the caller uses.
+    pub(super) fn into_wire(self, caller: &Caller) -> ProblemWire {
+        let Content { kind, detail, field, refusal, stream, .. } = *self.outward(caller).0;
         ProblemWire {
             kind: format!("urn:tollgate:problem:{}", kind.code),
             title: kind.title,
@@ -84,17 +77,58 @@ impl Content {
             stream,
         }
     }
+
+    /// Says which limit refused and how it stands.
+    pub(super) fn refusal(mut self, refusal: RefusalWire) -> Self {
+        self.0.refusal = Some(refusal);
+        self
+    }
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0.detail)
+    }
 }
 
 impl IntoResponse for Problem {
+    /// An answer without a body: the door writes it, for it knows whose words to use.
     fn into_response(mut self) -> Response {
-        let (status, headers) = (self.0.kind.status, std::mem::take(&mut self.0.headers));
-        let mut response = json(&self.into_wire(), "application/problem+json");
-        *response.status_mut() = status;
-        for (name, value) in headers {
-            response.headers_mut().append(name, value);
+        let mut response = Response::new(Body::empty());
+        *response.status_mut() = self.0.kind.status;
+        let headers = response.headers_mut();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
+        for (name, value) in std::mem::take(&mut self.0.headers) {
+            headers.append(name, value);
         }
+        response.extensions_mut().insert(self);
         response
+    }
+}
+
+/// The answer with its problem written out, if it is one, in the words of the caller.
+pub(super) fn written(mut response: Response, caller: &Caller) -> Response {
+    let Some(problem) = response.extensions_mut().remove::<Problem>() else { return response };
+    let wire = problem.into_wire(caller);
+    // It was that of no body.
+    response.headers_mut().remove(CONTENT_LENGTH);
+    match serde_json::to_vec(&wire) {
+        Ok(bytes) => *response.body_mut() = Body::from(bytes),
+        Err(error) => tracing::error!(%error, "problem could not be written"),
+    }
+    response
+}
+
+impl Problem {
+    /// The same, in the names that the caller uses.
+    fn outward(mut self, caller: &Caller) -> Self {
+        if caller.namespace().is_some()
+            && let Some(error) = self.0.error.take()
+        {
+            let told = *Self::from(caller.outward(error)).0;
+            (self.0.detail, self.0.refusal) = (told.detail, told.refusal);
+        }
+        self
     }
 }
 

@@ -3,7 +3,7 @@
 use super::Shared;
 use super::body::{Json, JsonIfAny};
 use super::caller::Caller;
-use super::path::{InPath, Page, cut, wanted};
+use super::path::{Actor, InPath, Page, cut, wanted};
 use super::problem::{Problem, kinds};
 use super::wire::limit_state::RemovedWire;
 use super::wire::meter::NothingWire;
@@ -17,10 +17,11 @@ type Nothing = JsonIfAny<NothingWire>;
 pub(super) async fn define(
     State(app): Shared,
     caller: Caller,
+    Actor(who): Actor,
     InPath(name): InPath<String>,
     JsonIfAny(queue): JsonIfAny<QueueWire>,
 ) -> Answer<QueueStateWire> {
-    app.gate.queue(&caller.inner(&name), queue.spec(&caller)?).await?;
+    app.gate.queue_as(&who, &caller.inner(&name), queue.spec(&caller)?).await?;
     state(&app.gate, &caller, &name).await
 }
 
@@ -35,10 +36,11 @@ pub(super) async fn read(
 pub(super) async fn remove(
     State(app): Shared,
     caller: Caller,
+    Actor(who): Actor,
     InPath(name): InPath<String>,
     _: Nothing,
 ) -> Answer<RemovedWire> {
-    match app.gate.remove_queue(&caller.inner(&name)).await? {
+    match app.gate.remove_queue_as(&who, &caller.inner(&name)).await? {
         true => Ok(Json(RemovedWire { removed: true })),
         false => Err(unknown(&name)),
     }

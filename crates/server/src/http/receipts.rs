@@ -1,6 +1,7 @@
 //! `/v1/receipts`: settle the true cost, hand back, hold slots longer.
 
 use super::body::{Json, JsonIfAny};
+use super::caller::Caller;
 use super::path::InPath;
 use super::problem::{Problem, invalid_field, kinds};
 use super::wire::meter::NothingWire;
@@ -17,35 +18,39 @@ pub(super) const LIFE_DEFAULT: Span = Span::from_minutes(1);
 
 pub(super) async fn settle(
     State(app): Shared,
+    caller: Caller,
     InPath(receipt): InPath<String>,
     JsonIfAny(settle): JsonIfAny<SettleWire>,
 ) -> Result<Json<SettledWire>, Problem> {
-    let receipt = known(&app, &receipt)?;
-    let actual: Vec<_> =
-        settle.actual.iter().map(|(limit, units)| (limit.as_str(), units.0)).collect();
+    let receipt = known(&app, &caller, &receipt)?;
+    let actual = settle.actual.iter().map(|(limit, units)| (caller.inner(limit), units.0));
+    let actual: Vec<_> = actual.collect();
+    let actual: Vec<_> = actual.iter().map(|(limit, units)| (&**limit, *units)).collect();
     app.gate.settle_receipt(&receipt, &actual).await?;
     Ok(Json(SettledWire { settled: true }))
 }
 
 pub(super) async fn cancel(
     State(app): Shared,
+    caller: Caller,
     InPath(receipt): InPath<String>,
     _: JsonIfAny<NothingWire>,
 ) -> Result<Json<CancelledWire>, Problem> {
-    app.gate.hand_back(&known(&app, &receipt)?).await?;
+    app.gate.hand_back(&known(&app, &caller, &receipt)?).await?;
     Ok(Json(CancelledWire { cancelled: true }))
 }
 
 pub(super) async fn renew(
     State(app): Shared,
+    caller: Caller,
     InPath(receipt): InPath<String>,
     JsonIfAny(renew): JsonIfAny<RenewWire>,
 ) -> Result<Json<RenewedWire>, Problem> {
-    let receipt = known(&app, &receipt)?;
+    let receipt = known(&app, &caller, &receipt)?;
     let life = renew.span.map_or(LIFE_DEFAULT, |span| span.0);
     check_life("for", life)?;
     let renewed = app.gate.renew_receipt(&receipt, life).await?;
-    Ok(Json(RenewedWire { receipt: encode(&renewed, &app.seal) }))
+    Ok(Json(RenewedWire { receipt: encode(&renewed, &app.seal, caller.namespace()) }))
 }
 
 /// Whether a receipt may live so long.
@@ -56,8 +61,8 @@ pub(super) fn check_life(field: &str, life: Span) -> Result<(), Problem> {
     Ok(())
 }
 
-fn known(app: &App, text: &str) -> Result<Receipt, Problem> {
-    decode(text, &app.seal).ok_or_else(|| {
+fn known(app: &App, caller: &Caller, text: &str) -> Result<Receipt, Problem> {
+    decode(text, &app.seal, caller.namespace()).ok_or_else(|| {
         let detail = "this receipt was changed, cut off, or given before the server started: what it paid stays spent";
         Problem::new(kinds::RECEIPT_UNKNOWN, detail)
     })

@@ -45,7 +45,7 @@ pub(super) async fn settle_all(
             Some(acted) => acted.map_err(Problem::from),
             None => Ok(tollgate::lanes::Acted::default()),
         });
-        SettledWire::from(acted)
+        SettledWire::new(acted, caller)
     });
     Ok(settled.collect())
 }

@@ -2,6 +2,7 @@
 //!
 //! What does not apply is left out of an answer, never `null`.
 
+pub(super) mod audit;
 pub(super) mod call;
 pub(super) mod claim;
 pub(super) mod consume;

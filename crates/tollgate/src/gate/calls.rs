@@ -31,6 +31,16 @@ impl Tollgate {
         self.engine()?.remove_queue(queue).await
     }
 
+    /// Removes a queue and writes into the audit log who did.
+    pub async fn remove_queue_as(&self, who: &str, queue: &str) -> Result<bool, Error> {
+        self.engine()?.remove_queue_as(who, queue).await
+    }
+
+    /// Defines a queue and writes into the audit log who did.
+    pub async fn queue_as(&self, who: &str, name: &str, spec: QueueSpec) -> Result<(), Error> {
+        self.engine()?.define_queue_as(who, name, spec).await
+    }
+
     /// Hands in a call. The answer to a duplicate is the first call's name. Once answered, it lasts.
     pub async fn enqueue(&self, queue: &str, call: Call) -> Result<CallId, Error> {
         let ids = self.engine()?.enqueue(queue, [call]).await?;

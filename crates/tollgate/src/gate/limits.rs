@@ -2,7 +2,7 @@
 
 use super::{Backend, Tollgate};
 use tollgate_core::Limit;
-use tollgate_engine::{Error, LimitState};
+use tollgate_engine::{Audited, Error, LimitState};
 
 impl Tollgate {
     /// Defines a limit, or changes it: at once, for waiting calls too, keeping what was spent.
@@ -40,6 +40,28 @@ impl Tollgate {
             Backend::Memory(limiter) => Ok(limiter.override_partition(name, partition, limit)?),
             Backend::Embedded(engine) => engine.override_partition(name, partition, limit).await,
         }
+    }
+
+    /// Gives one partition a definition of its own and writes into the audit log who did.
+    pub async fn override_partition_as(
+        &self,
+        who: &str,
+        name: &str,
+        partition: &str,
+        limit: Option<Limit>,
+    ) -> Result<(), Error> {
+        match &self.backend {
+            Backend::Memory(limiter) => Ok(limiter.override_partition(name, partition, limit)?),
+            Backend::Embedded(engine) => {
+                engine.override_partition_as(who, name, partition, limit).await
+            }
+        }
+    }
+
+    /// Changes of limits and queues, who made them and what was before: the newest first, before one,
+    /// up to 1,000. The latest 10,000 are kept, in a folder; there is no such log in memory.
+    pub async fn audit(&self, before: Option<u64>, most: usize) -> Result<Vec<Audited>, Error> {
+        self.engine()?.audit(before, most).await
     }
 
     /// Puts a value over what callers define (`None`: takes it away again).

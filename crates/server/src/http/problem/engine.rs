@@ -9,19 +9,21 @@ use tollgate::{AskError, Error, LimitError, NameError, Refusal, StoreError};
 
 impl From<Error> for Problem {
     fn from(error: Error) -> Self {
-        match error {
-            Error::Refused(refusal) => refused(&refusal),
-            Error::Invalid(error) => Self::new(of_ask(&error), error.to_string()),
+        let mut problem = match &error {
+            Error::Refused(refusal) => refused(refusal),
+            Error::Invalid(error) => Self::new(of_ask(error), error.to_string()),
             Error::Store(StoreError::LimitsOnly) => Self::new(
                 kinds::LIMITS_ONLY,
                 "this server was started with --memory and keeps limits alone: start it without, and it keeps calls, too",
             ),
-            Error::Store(error) => Self::new(of_store(&error), error.to_string()),
-            Error::Meter(error) => Self::new(of_meter(&error), error.to_string()),
-            Error::Act(error) => of_act(&error),
-            Error::Queue(error) => Self::new(of_queue(&error), error.to_string()),
+            Error::Store(error) => Self::new(of_store(error), error.to_string()),
+            Error::Meter(error) => Self::new(of_meter(error), error.to_string()),
+            Error::Act(error) => of_act(error),
+            Error::Queue(error) => Self::new(of_queue(error), error.to_string()),
             other => Self::new(kinds::STORE_FAILED, other.to_string()),
-        }
+        };
+        problem.0.error = Some(error);
+        problem
     }
 }
 

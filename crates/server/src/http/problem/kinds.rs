@@ -30,6 +30,7 @@ kinds! {
     INVALID_HEADER = BAD_REQUEST, "invalid_header", "A header is not what this route takes";
     INVALID_ACTOR = BAD_REQUEST, "invalid_actor", "The actor's name cannot be kept";
     UNAUTHORIZED = UNAUTHORIZED, "unauthorized", "The token is missing or wrong";
+    FORBIDDEN = FORBIDDEN, "forbidden", "The token does not have the role";
     FOREIGN_ORIGIN = FORBIDDEN, "foreign_origin", "A page from elsewhere may not ask this";
     UNKNOWN_ROUTE = NOT_FOUND, "unknown_route", "There is nothing here";
     METHOD_NOT_ALLOWED = METHOD_NOT_ALLOWED, "method_not_allowed", "Not with this method";

@@ -6,6 +6,7 @@ use super::priority::PriorityWire;
 use super::span::SpanWire;
 use super::units::Units;
 use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 use tollgate::{Ask, Pass, Toll, global, toll};
 
 /// The tolls of one call, and what to do if they cannot be paid now.
@@ -58,6 +59,15 @@ pub(in crate::http) struct GrantWire {
 }
 
 impl ConsumeWire {
+    /// Gives each limit the name that it has in the store.
+    pub(in crate::http) fn rename(&mut self, inner: impl Fn(&str) -> Cow<'_, str>) {
+        for Object(toll) in &mut self.tolls {
+            if let Cow::Owned(name) = inner(&toll.limit) {
+                toll.limit = name;
+            }
+        }
+    }
+
     /// The meters that the call pays at, limit and partition, in the order in which the tolls name
     /// them first.
     pub(in crate::http) fn meters(&self) -> impl Iterator<Item = (&str, Option<&str>)> {

@@ -64,9 +64,10 @@ pub(in crate::http) struct RemovedWire {
     pub(in crate::http) removed: bool,
 }
 
-impl From<&LimitState> for LimitStateWire {
-    fn from(state: &LimitState) -> Self {
-        let LimitLineWire { name, definition, pinned } = state.into();
+impl LimitStateWire {
+    /// A limit under the name that the caller gives it.
+    pub(in crate::http) fn new(name: &str, state: &LimitState) -> Self {
+        let LimitLineWire { name, definition, pinned } = LimitLineWire::new(name, state);
         let shown = state.overrides.iter().take(OVERRIDES_SHOWN_MAX);
         let overrides = shown.map(|(partition, limit)| OverrideWire {
             partition: partition.clone(),
@@ -84,10 +85,11 @@ impl From<&LimitState> for LimitStateWire {
     }
 }
 
-impl From<&LimitState> for LimitLineWire {
-    fn from(state: &LimitState) -> Self {
+impl LimitLineWire {
+    /// A limit under the name that the caller gives it.
+    pub(in crate::http) fn new(name: &str, state: &LimitState) -> Self {
         Self {
-            name: state.name.as_ref().to_owned(),
+            name: name.to_owned(),
             definition: (&state.defined).into(),
             pinned: shown(state.pinned.as_ref()),
         }

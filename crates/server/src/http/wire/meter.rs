@@ -59,11 +59,12 @@ pub(in crate::http) struct CloseWire {
 #[serde(deny_unknown_fields)]
 pub(in crate::http) struct NothingWire {}
 
-impl From<MeterState> for MeterWire {
-    fn from(state: MeterState) -> Self {
+impl MeterWire {
+    /// A meter of the limit that the caller calls so.
+    pub(in crate::http) fn new(name: &str, state: MeterState) -> Self {
         let (closed_for, closed_reason) = state.closed.unzip();
         Self {
-            name: state.limit.as_ref().to_owned(),
+            name: name.to_owned(),
             partition: state.partition,
             definition: (&state.definition).into(),
             limit: state.standing.limit,

@@ -22,7 +22,7 @@ pub(in crate::http) struct ProblemWire {
 }
 
 /// How far a stream of calls was taken.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Clone, Serialize)]
 pub(in crate::http) struct StreamWire {
     /// So many calls are accepted and durable.
     pub(in crate::http) accepted: u64,
@@ -31,7 +31,7 @@ pub(in crate::http) struct StreamWire {
 }
 
 /// Which toll was refused, why, and until when.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Clone, Serialize)]
 pub(in crate::http) struct RefusalWire {
     limit: String,
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -123,16 +123,18 @@ impl SettlementWire<'_> {
     }
 }
 
-impl From<Result<Acted, Problem>> for SettledWire {
-    fn from(settled: Result<Acted, Problem>) -> Self {
+impl SettledWire {
+    pub(in crate::http) fn new(settled: Result<Acted, Problem>, caller: &Caller) -> Self {
         match settled {
             Ok(acted) => {
                 let enqueued = acted.enqueued.into_iter().map(IdWire).collect();
                 Self { settled: true, enqueued, problem: None }
             }
-            Err(problem) => {
-                Self { settled: false, enqueued: Vec::new(), problem: Some(problem.into_wire()) }
-            }
+            Err(problem) => Self {
+                settled: false,
+                enqueued: Vec::new(),
+                problem: Some(problem.into_wire(caller)),
+            },
         }
     }
 }

@@ -1,0 +1,141 @@
+//! The settings of the server itself, from several places: what one leaves out the next may say.
+
+use super::{Config, ConfigError, Desired, Environment, LogFormat, VARIABLE_PREFIX};
+use crate::access::TokenSpec;
+use crate::tls::Tls;
+use serde::Deserialize;
+use std::fmt::Display;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::str::FromStr;
+use tollgate::Span;
+
+/// The section `[server]`, or as much of it as someone said.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ServerWire {
+    pub(crate) listen: Option<String>,
+    pub(crate) data: Option<PathBuf>,
+    pub(crate) memory: Option<bool>,
+    pub(crate) log: Option<String>,
+    pub(crate) log_format: Option<LogFormat>,
+    pub(crate) tls_cert: Option<PathBuf>,
+    pub(crate) tls_key: Option<PathBuf>,
+    pub(crate) history_age: Option<String>,
+    pub(crate) history_bytes: Option<u64>,
+}
+
+impl ServerWire {
+    /// What the variables say.
+    pub(super) fn of_environment(environment: &Environment) -> Result<Self, ConfigError> {
+        let text = |name: &str| {
+            let value = environment.get(name).map(|value| value.to_str().ok_or("it is not UTF-8"));
+            value.transpose().map_err(|error| invalid(name, error)).map(|it| it.map(str::to_owned))
+        };
+        let path = |name: &str| environment.get(name).map(PathBuf::from);
+        let log_format = text("LOG_FORMAT")?.map(|format| match format.as_str() {
+            "text" => Ok(LogFormat::Text),
+            "json" => Ok(LogFormat::Json),
+            _ => Err(invalid("LOG_FORMAT", "it is text or json")),
+        });
+        let said = Self {
+            listen: text("LISTEN")?,
+            data: path("DATA"),
+            memory: parsed("MEMORY", text("MEMORY")?)?,
+            log: text("LOG")?,
+            log_format: log_format.transpose()?,
+            tls_cert: path("TLS_CERT"),
+            tls_key: path("TLS_KEY"),
+            history_age: text("HISTORY_AGE")?,
+            history_bytes: parsed("HISTORY_BYTES", text("HISTORY_BYTES")?)?,
+        };
+        Ok(said.with_folder_meant())
+    }
+
+    /// Whoever names a folder, and does not say more, means it.
+    pub(crate) fn with_folder_meant(mut self) -> Self {
+        if self.data.is_some() && self.memory.is_none() {
+            self.memory = Some(false);
+        }
+        self
+    }
+
+    /// These settings, and where they say nothing, those.
+    pub(super) fn over(self, below: Self) -> Self {
+        Self {
+            listen: self.listen.or(below.listen),
+            data: self.data.or(below.data),
+            memory: self.memory.or(below.memory),
+            log: self.log.or(below.log),
+            log_format: self.log_format.or(below.log_format),
+            tls_cert: self.tls_cert.or(below.tls_cert),
+            tls_key: self.tls_key.or(below.tls_key),
+            history_age: self.history_age.or(below.history_age),
+            history_bytes: self.history_bytes.or(below.history_bytes),
+        }
+    }
+
+    pub(super) fn config(
+        self,
+        tokens: Vec<TokenSpec>,
+        desired: Desired,
+    ) -> Result<Config, ConfigError> {
+        let age: Span = needed("history_age", parsed_setting("history_age", self.history_age)?)?;
+        let tls = match (&self.tls_cert, &self.tls_key) {
+            (Some(certificate), Some(key)) => {
+                let tls = Tls::read(certificate, key);
+                Some(tls.map_err(|error| ConfigError::new("tls_cert, tls_key", error))?)
+            }
+            (None, None) => None,
+            _ => {
+                let what = "the one takes the other: give both or neither";
+                return Err(ConfigError::new("tls_cert, tls_key", what));
+            }
+        };
+        let is_memory = self.memory.unwrap_or(false);
+        let data = if is_memory { None } else { Some(needed("data", self.data)?) };
+        if data.is_none() && desired.has_queues() {
+            let what = "in memory there are limits alone: name a folder, or leave the queues out";
+            return Err(ConfigError::new("queues", what));
+        }
+        Ok(Config {
+            listen: address(&needed("listen", self.listen)?)?,
+            data,
+            log: needed("log", self.log)?,
+            log_format: needed("log_format", self.log_format)?,
+            tls,
+            history: (age, needed("history_bytes", self.history_bytes)?),
+            tokens,
+            desired,
+        })
+    }
+}
+
+fn address(text: &str) -> Result<SocketAddr, ConfigError> {
+    let what = "give an address and a port, as in 127.0.0.1:8655, 0.0.0.0:8655 or [::1]:8655";
+    text.parse().map_err(|_| ConfigError::new(format!("listen {text:?}"), what))
+}
+
+fn invalid(name: &str, what: impl Display) -> ConfigError {
+    ConfigError::new(format!("{VARIABLE_PREFIX}{name}"), what)
+}
+
+fn parsed<T: FromStr<Err: Display>>(
+    name: &str,
+    text: Option<String>,
+) -> Result<Option<T>, ConfigError> {
+    text.map(|text| text.parse()).transpose().map_err(|error| invalid(name, error))
+}
+
+fn parsed_setting<T: FromStr<Err: Display>>(
+    name: &str,
+    text: Option<String>,
+) -> Result<Option<T>, ConfigError> {
+    let parsed = text.map(|text| text.parse()).transpose();
+    parsed.map_err(|error| ConfigError::new(name, error))
+}
+
+/// What the defaults have, so that it is never missing.
+fn needed<T>(name: &str, setting: Option<T>) -> Result<T, ConfigError> {
+    setting.ok_or_else(|| ConfigError::new(name, "it has no default"))
+}
