@@ -28,7 +28,10 @@ pub use events::{
     HistoryQuery,
 };
 
-pub use totals::{LimitTotals, Tally};
+pub use totals::{
+    BUCKETS, EndCounts, Histogram, LimitTotals, OutcomeCounts, QueueCounts, QueueTotals,
+    StoreTotals, Tally, Totals,
+};
 
 use crate::lanes::{
     Act, ActError, Acted, CallId, Claim, Claimed, End, Event, Explanation, Lease, QueueError,
@@ -304,6 +307,10 @@ pub trait Lanes: Meters {
         after: Option<Partition>,
         most: usize,
     ) -> impl Future<Output = Answer<Option<MeterPage>>> + Send;
+
+    /// What was counted since the store was opened, for each queue and each limit there is. Costs a look
+    /// at each of them.
+    fn totals(&self) -> impl Future<Output = Answer<Totals>> + Send;
 
     /// Records whose keys begin so, by key, after one, up to [`PAGE_MAX`]. May cost a look at every
     /// record.

@@ -2,10 +2,11 @@
 //! what it answers.
 
 pub use tollgate_core::contract::{
-    Answer, Ask, AskError, CallState, CallView, CallsQuery, EVENTS_KEPT, EVENTS_MAX, EventCursor,
-    EventPage, HistoryCursor, HistoryPage, HistoryQuery, LaneState, Lanes, LimitTotals, LimitView,
-    MeterError, MeterPage, MeterState, Meters, PAGE_MAX, Paid, QueueState, Receipt, StoreError,
-    Tally,
+    Answer, Ask, AskError, BUCKETS, CallState, CallView, CallsQuery, EVENTS_KEPT, EVENTS_MAX,
+    EndCounts, EventCursor, EventPage, Histogram, HistoryCursor, HistoryPage, HistoryQuery,
+    LaneState, Lanes, LimitTotals, LimitView, MeterError, MeterPage, MeterState, Meters,
+    OutcomeCounts, PAGE_MAX, Paid, QueueCounts, QueueState, QueueTotals, Receipt, StoreError,
+    StoreTotals, Tally, Totals,
 };
 pub use tollgate_core::lanes::*;
 pub use tollgate_core::{

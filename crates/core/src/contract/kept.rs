@@ -4,7 +4,7 @@
 use super::{
     Answer, Ask, AskError, CallView, CallsQuery, Cost, EventCursor, EventPage, EventRing,
     HistoryCursor, HistoryPage, HistoryQuery, LaneState, Lanes, LimitView, MeterError, MeterName,
-    MeterPage, MeterState, Meters, Paid, QueueState, Receipt, ReceiptError, Woken,
+    MeterPage, MeterState, Meters, Paid, QueueState, Receipt, ReceiptError, Totals, Woken,
 };
 use crate::lanes::naive::Naive;
 use crate::lanes::{
@@ -114,6 +114,7 @@ machine! {
     limits(after: Option<&LimitName>, most: usize) -> Vec<LimitView>;
     meters(limit: &LimitName, after: Option<&Partition>, most: usize, now: Now)
         -> Option<MeterPage>;
+    totals() -> Totals;
     records_of(prefix: &str, after: Option<&Key>, most: usize) -> Vec<(Key, Record)>;
 }
 
@@ -472,6 +473,10 @@ impl<M: Machine> Lanes for Kept<M> {
         most: usize,
     ) -> Answer<Option<MeterPage>> {
         self.tell(|machine, now| machine.meters(&limit, after.as_ref(), most, now))
+    }
+
+    async fn totals(&self) -> Answer<Totals> {
+        self.tell(|machine, _| machine.totals())
     }
 
     async fn records_of(

@@ -24,7 +24,7 @@ use super::call::{Attempts, CallId, Death, End, Lease, NewCall};
 use super::claim::Scope;
 use super::event::Event;
 use super::queue::{LANE_WEIGHT_MAX, LEASE_MAX, QueueError, QueueSpec};
-use crate::contract::{LimitTotals, QueueState, Tally};
+use crate::contract::{LimitTotals, QueueCounts, QueueState, Tally};
 use crate::limit::Definition;
 use crate::meter::{Meter, Payment};
 use crate::name::{Key, LaneName, LimitName, Partition, QueueName};
@@ -62,6 +62,8 @@ pub struct Naive {
     admitted: BTreeMap<MeterKey, Tally>,
     /// What was counted at each limit; nothing if it is not here.
     totals: BTreeMap<LimitName, LimitTotals>,
+    /// What was counted at each queue; nothing if it is not here.
+    counts: BTreeMap<QueueName, QueueCounts>,
     /// The calls that ended and were not asked for yet.
     ended: Vec<(CallId, End)>,
     /// What happened and was not asked for yet.
@@ -208,6 +210,7 @@ impl Naive {
             return Err(QueueError::NotEmpty { waiting, in_flight, dead });
         }
         self.queues.remove(name);
+        self.counts.remove(name);
         self.lanes.retain(|(queue, _), _| queue != name);
         self.finishes.retain(|((queue, _), _), _| queue != name);
         self.dedupes.retain(|(queue, _), _| queue != name);

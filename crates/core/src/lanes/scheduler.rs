@@ -12,6 +12,7 @@ mod ask;
 mod browse;
 mod calls;
 mod claim;
+mod counts;
 mod dead;
 mod events;
 mod explain;
@@ -41,6 +42,7 @@ use crate::name::{Key, LaneName, LimitName, QueueName};
 use crate::time::{Now, Span, Timestamp};
 use advance::Timers;
 use calls::{CallSlot, Calls, LaneSlot, MeterSlot};
+use counts::Acceptances;
 use events::Watching;
 use forget::Idle;
 use lanes::Lanes;
@@ -77,6 +79,8 @@ pub struct Scheduler {
     /// What heads waited where they stood before, if they did.
     stood: HashMap<LaneSlot, LineWaits, Hashing>,
     watching: Watching,
+    /// When calls were accepted, as far as that is measured.
+    acceptances: Acceptances,
     /// Lanes whose head may have changed.
     touched: Vec<LaneSlot>,
     /// Meters that were paid at or left since they were looked at.

@@ -2,7 +2,9 @@
 
 use super::Engine;
 use crate::error::Error;
-use tollgate_core::contract::{CallView, CallsQuery, LaneState, Lanes, PAGE_MAX, QueueState};
+use tollgate_core::contract::{
+    CallView, CallsQuery, LaneState, Lanes, PAGE_MAX, QueueState, Totals,
+};
 use tollgate_core::lanes::CallId;
 use tollgate_core::{LaneName, QueueName};
 
@@ -34,6 +36,11 @@ impl<S: Lanes + 'static> Engine<S> {
     /// How many claims wait for calls of a queue, here.
     pub fn asking(&self, queue: &str) -> usize {
         self.parts.claims.count(queue, self.parts.pulse.clock.now())
+    }
+
+    /// What was counted since the store was opened, for each queue and each limit there is.
+    pub async fn totals(&self) -> Result<Totals, Error> {
+        Ok(self.parts.store.totals().await?)
     }
 
     /// Lanes of a queue by name, after one, up to 1,000; `None` if there is no such queue.

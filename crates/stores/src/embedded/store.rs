@@ -16,6 +16,7 @@ mod segments;
 mod slices;
 #[cfg(test)]
 mod tests;
+mod totals;
 mod upkeep;
 mod writer;
 

@@ -4,7 +4,7 @@ use super::{Backend, Tollgate};
 use crate::embedded::Embedded;
 use std::future::Future;
 use tollgate_core::contract::StoreError as KeptError;
-use tollgate_core::contract::{CallView, CallsQuery, LaneState, QueueState};
+use tollgate_core::contract::{CallView, CallsQuery, LaneState, QueueState, Totals};
 use tollgate_core::lanes::{
     Act, Acted, CallId, Claimed, Explanation, Lease, NewCall, QueueSpec, Record, Scope, Write,
 };
@@ -188,6 +188,13 @@ impl Tollgate {
     /// How many claims wait for calls of a queue, in this process: if none does, nothing starts.
     pub fn asking(&self, queue: &str) -> usize {
         self.engine().map_or(0, |engine| engine.asking(queue))
+    }
+
+    /// What was counted since the folder was opened, for each queue and each limit there is: how often
+    /// calls were handed in, started, settled and ended, what was admitted and refused, and how long
+    /// things took. None of it is kept.
+    pub async fn totals(&self) -> Result<Totals, Error> {
+        self.engine()?.totals().await
     }
 
     /// Lanes of a queue by name, after one, up to 1,000; `None` if there is no such queue.

@@ -183,7 +183,9 @@ macro_rules! lanes_conformance {
             totals:
                 what_was_admitted_is_counted_at_the_meter_and_at_the_limit,
                 what_was_refused_is_counted_with_what_it_wanted,
-                totals_outlast_a_change_of_the_limit;
+                totals_outlast_a_change_of_the_limit,
+                what_happens_to_the_calls_of_a_queue_is_counted,
+                totals_have_an_entry_for_each_queue_and_limit_there_is;
             driving:
                 what_is_blocked_is_due_when_it_opens,
                 what_is_delayed_rests_or_is_leased_is_due_in_time,

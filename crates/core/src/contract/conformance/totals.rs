@@ -1,7 +1,9 @@
 //! What is counted since the store was opened.
 
 use super::*;
-use crate::contract::{LimitTotals, Tally};
+use crate::contract::{
+    EndCounts, LimitTotals, OutcomeCounts, QueueCounts, QueueTotals, StoreTotals, Tally,
+};
 use crate::name::Partition;
 
 impl<S: Stage> World<S> {
@@ -57,4 +59,42 @@ pub async fn totals_outlast_a_change_of_the_limit(stage: impl Stage) {
     world.limit("l", Limit::per_hour(7)).await;
     world.spend("a", "l").await;
     assert_eq!(world.totals("l").await.admitted, tally(2, 2));
+}
+
+pub async fn what_happens_to_the_calls_of_a_queue_is_counted(stage: impl Stage) {
+    let mut world = World::new(stage).await;
+    let [first, second, third, fourth] = world.several(call("parallel", "a")).await;
+    assert_eq!(world.claim("parallel", 3).await, [first, second, third]);
+    world.settle(first, Settlement::Done).await;
+    world.settle(second, Settlement::Dead).await;
+    world.settle(third, Settlement::Retry(Some(Span::ZERO))).await;
+    assert_eq!(world.claim("parallel", 1).await, [third]);
+    world.settle(third, Settlement::Release).await;
+    world.cancel(fourth).await;
+    assert!(world.revive(second).await);
+    let totals = world.store().totals().await.unwrap();
+    let [parallel, strict]: [QueueTotals; 2] = totals.queues.try_into().unwrap();
+    assert_eq!((strict.name, strict.counts), (queue("strict"), QueueCounts::default()));
+    assert_eq!((parallel.waiting, parallel.in_flight, parallel.dead), (2, 0, 0));
+    let QueueCounts { enqueued, started, retries, settled, ended, revived, .. } = parallel.counts;
+    assert_eq!((enqueued, started, retries, revived), (4, 4, 1, 1));
+    let settled_as = OutcomeCounts { done: 1, failed: 1, released: 1, dead: 1, ..<_>::default() };
+    assert_eq!(settled, settled_as);
+    assert_eq!(ended, EndCounts { done: 1, dead: 1, cancelled: 1, ..<_>::default() });
+}
+
+pub async fn totals_have_an_entry_for_each_queue_and_limit_there_is(stage: impl Stage) {
+    let mut world = World::new(stage).await;
+    world.limit("l", Limit::per_hour(5)).await;
+    world.limit("gone", Limit::per_hour(5)).await;
+    world.spend("a", "l").await;
+    world.remove_limit("gone").await;
+    assert_eq!(world.remove_queue("parallel").await, Ok(true));
+    let totals = world.store().totals().await.unwrap();
+    let queues: Vec<_> = totals.queues.into_iter().map(|queue| queue.name).collect();
+    assert_eq!(queues, [queue("strict")]);
+    let counted = LimitTotals { admitted: tally(1, 1), ..LimitTotals::default() };
+    assert_eq!(totals.limits, [(limit_name("l"), counted)]);
+    let StoreTotals { commits, bytes, commit_time } = totals.store;
+    assert_eq!((commits > 0, commits), (bytes > 0, commit_time.count()), "each is measured");
 }

@@ -16,6 +16,7 @@ impl Naive {
     pub(super) fn tell(&mut self, id: CallId, at: Now, what: What) {
         let Some(call) = self.calls.get(&id) else { return };
         let (queue, lane) = (call.new.queue.clone(), call.new.lane.clone());
+        self.count_event(&queue, call.attempts, &what);
         self.events.push(Event { at, call: id, queue, lane, what });
     }
 
@@ -43,6 +44,7 @@ impl Naive {
         let (token, attempt, started) = (flight.token, flight.attempt, flight.started);
         let what = What::Settled { token, attempt, started, waits: [].into(), outcome };
         let (queue, lane) = (before.new.queue.clone(), before.new.lane.clone());
+        self.count_event(&queue, before.attempts, &what);
         self.events.insert(place, Event { at: now, call: before.id, queue, lane, what });
     }
 }

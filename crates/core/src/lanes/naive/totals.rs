@@ -1,8 +1,11 @@
-//! Counting what happens at limits. What calls waited is not among it: only the scheduler knows.
+//! Counting what happens at limits and to calls. How long anything took is not among it: only the
+//! scheduler knows.
 
 use super::{MeterKey, Naive};
-use crate::contract::{Ask, LimitTotals, Refusal};
-use crate::name::LimitName;
+use crate::contract::{Ask, LimitTotals, QueueState, QueueTotals, Refusal, StoreTotals, Totals};
+use crate::lanes::call::Attempts;
+use crate::lanes::event::{Outcome, What};
+use crate::name::{LimitName, QueueName};
 
 impl Naive {
     pub(super) fn admit(&mut self, meter: &MeterKey, weight: u64) {
@@ -19,5 +22,44 @@ impl Naive {
 
     pub(super) fn limit_totals(&self, limit: &LimitName) -> LimitTotals {
         self.totals.get(limit).copied().unwrap_or_default()
+    }
+
+    /// All that was counted, by name.
+    pub fn totals(&self) -> Totals {
+        let queues = self.queues(None, usize::MAX).into_iter().map(|queue| {
+            let QueueState { name, waiting, in_flight, dead, .. } = queue;
+            let counts = self.counts.get(&name).cloned().unwrap_or_default();
+            QueueTotals { name, waiting, in_flight, dead, counts }
+        });
+        let limits = self.limits.iter().filter(|(_, limit)| limit.is_defined);
+        let limits = limits.map(|(name, _)| (name.clone(), self.limit_totals(name)));
+        let store = StoreTotals::default();
+        Totals { queues: queues.collect(), limits: limits.collect(), store }
+    }
+
+    /// Counts what happened to a call that had been tried so often.
+    pub(super) fn count_event(&mut self, queue: &QueueName, tried: Attempts, what: &What) {
+        let counts = self.counts.entry(queue.clone()).or_default();
+        match what {
+            What::Enqueued => counts.enqueued += 1,
+            What::Started { .. } => {
+                counts.started += 1;
+                counts.retries += u64::from(tried != Attempts::default());
+            }
+            What::Settled { outcome, .. } => {
+                let settled = &mut counts.settled;
+                *match outcome {
+                    Outcome::Done => &mut settled.done,
+                    Outcome::Failed { .. } => &mut settled.failed,
+                    Outcome::Released => &mut settled.released,
+                    Outcome::Dead => &mut settled.dead,
+                    Outcome::Limited { .. } => &mut settled.limited,
+                    Outcome::Crashed => &mut settled.crashed,
+                    Outcome::Cancelled => &mut settled.cancelled,
+                } += 1;
+            }
+            What::Ended { end, .. } => counts.ended.add(*end),
+            What::Revived => counts.revived += 1,
+        }
     }
 }

@@ -3,8 +3,8 @@
 use super::catalog::{body, definition, key, lane_name, limit_name, partition, queue_name, spec};
 use super::steps::{Fresh, Held, Outcome, Step};
 use crate::contract::{
-    Ask, CallState, CallsQuery, Cost, LimitTotals, MeterName, MeterState, Paid, QueueState,
-    Receipt, Tally,
+    Ask, CallState, CallsQuery, Cost, Histogram, LimitTotals, MeterName, MeterState, Paid,
+    QueueCounts, QueueState, QueueTotals, Receipt, Tally,
 };
 use crate::lanes::naive::Naive;
 use crate::lanes::{
@@ -232,6 +232,8 @@ impl World {
                 let limits = machine.limits(None, most).into_iter();
                 let limits = limits.map(|limit| (limit.name, limit.definition, limit.is_paused));
                 let limits: Vec<_> = limits.collect();
+                let totals = machine.totals().queues.into_iter().map(compared_totals);
+                seen += &format!("{:?}", totals.collect::<Vec<_>>());
                 seen + &format!("{:?} {records:?} {limits:?}", queues.collect::<Vec<_>>())
             }};
         }
@@ -399,6 +401,12 @@ fn queries(queue: &QueueName, after: Option<CallId>, most: usize) -> Vec<CallsQu
 fn compared_meter(state: MeterState) -> MeterState {
     let of_limit = LimitTotals { waited_ns: 0, ..state.of_limit };
     MeterState { admitted: Tally::default(), of_limit, ..state }
+}
+
+/// Without how long anything took.
+fn compared_totals(totals: QueueTotals) -> QueueTotals {
+    let (dwell, lateness) = (Histogram::default(), Histogram::default());
+    QueueTotals { counts: QueueCounts { dwell, lateness, ..totals.counts }, ..totals }
 }
 
 /// Without the waits, which the reference does not tell, in one order of the calls: what is due at

@@ -133,6 +133,7 @@ impl Scheduler {
         let (id, mut attempts) = (self.calls[slot].id, self.calls.attempts(&self.calls[slot]));
         let queue = self.lanes[self.calls[slot].lane].queue;
         let actual = self.actual(slot, settle);
+        self.count_settled(slot, settle.settlement);
         self.emit(Effect::Settled { lease: settle.lease, actual, now });
         let spec = &self.lanes.queue(queue).spec;
         match settle.settlement {
@@ -218,6 +219,7 @@ impl Scheduler {
             _ => Some(inherited.unwrap_or(self.arrivals)),
         };
         self.emit(Effect::Accepted { id, call: Box::new(new), arrival, remembered });
+        self.count_accepted(queue, id, now);
         Some(id)
     }
 

@@ -137,6 +137,7 @@ impl Scheduler {
         let mut attempts = self.calls.attempts(call);
         attempts.crashes += 1;
         let crashes_max = self.lanes.queue(self.lanes[call.lane].queue).spec.crashes_max;
+        self.count_crashed(slot);
         self.emit(Effect::Settled { lease, actual: [].into(), now });
         let death = (attempts.crashes >= crashes_max).then_some(DeathCause::Crashed);
         self.come_back(slot, attempts, death, now.at);

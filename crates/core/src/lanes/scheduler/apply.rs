@@ -54,6 +54,7 @@ impl Scheduler {
             self.apply(&timed);
             self.effects.push(timed);
         }
+        self.count_effect(&effect);
         self.apply(&effect);
         self.effects.push(effect);
     }

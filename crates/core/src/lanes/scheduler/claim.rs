@@ -151,6 +151,7 @@ impl Scheduler {
         let effect = Effect::Started { lease, now, expires, waits: waits.clone() };
         self.observe(&effect);
         self.count_start(head.call, &waits);
+        self.count_started(lane, head, now);
         self.start_at(head.call, lease.token, Start { now, expires, waits });
         self.effects.push(effect);
         self.rehead();

@@ -92,7 +92,11 @@ impl Scheduler {
             Stand::At { line, .. } => {
                 let Line { meter, weight, .. } = self.calls.lines_at(head.call)[line.index()];
                 let place = self.place(lane, head, line.index());
+                let had_turn = self.turn_at(meter, queue) == Some(lane);
                 self.meters[meter].leave(queue, (place, lane), weight);
+                if let Some(crowd) = self.meters[meter].crowd_mut(queue).filter(|_| had_turn) {
+                    crowd.reopened(self.present.at);
+                }
                 self.set_stand(lane, Stand::Free);
                 self.served.push(meter);
                 // Whoever had to let it go first may go now, of whichever queue.

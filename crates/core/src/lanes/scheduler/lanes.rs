@@ -5,6 +5,7 @@ use super::calls::{CallSlot, Calls, LaneSlot, MeterSlot, Rank, index, slot};
 use super::meters::{MeterBook, QueueSlot};
 use super::sorted::Sorted;
 use super::waiting::Waiting;
+use crate::contract::QueueCounts;
 use crate::lanes::call::CallId;
 use crate::lanes::queue::{Order, QueueSpec};
 use crate::name::{LaneName, QueueName};
@@ -38,6 +39,7 @@ pub(super) struct Queue {
     /// Meters at which one of its heads may have its turn, by that head's rank.
     pub(super) open: BTreeSet<(Rank, MeterSlot)>,
     pub(super) lanes: Vec<LaneSlot>,
+    pub(super) counts: Box<QueueCounts>,
 }
 
 impl Queue {
@@ -285,6 +287,7 @@ impl Lanes {
             free: BTreeSet::new(),
             open: BTreeSet::new(),
             lanes: Vec::new(),
+            counts: Box::default(),
         }));
         self.by_name.insert(name.clone(), made);
         made

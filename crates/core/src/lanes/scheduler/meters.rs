@@ -94,13 +94,29 @@ pub(super) struct Crowd {
     wakes: Timestamp,
     /// How long they were refused here.
     pub(super) refusals: Refusals,
+    /// Since when the first of them may be open; the end of time if it is not.
+    opened: Timestamp,
 }
 
 impl Crowd {
     /// They may be asked for again. Who was to be open before was open from then on, whoever comes
     /// only now.
     pub(super) fn try_again(&mut self, now: Timestamp) {
-        self.refusals.end(now.min(self.wakes));
+        let at = now.min(self.wakes);
+        self.refusals.end(at);
+        self.opened = self.opened.min(at);
+    }
+
+    /// The first of them was asked for in vain.
+    pub(super) fn refuse(&mut self, now: Timestamp) {
+        self.refusals.begin(now);
+        self.opened = Timestamp::MAX;
+    }
+
+    /// Says since when the first of them, which starts, was open; the next may be from now on.
+    pub(super) fn reopened(&mut self, now: Timestamp) -> Option<Timestamp> {
+        let before = std::mem::replace(&mut self.opened, now);
+        Some(before).filter(|before| *before <= now)
     }
 
     /// Sets when it is offered again by itself; says when it was to be.
@@ -130,6 +146,7 @@ impl MeterBook {
                 offered: None,
                 wakes: Timestamp::MAX,
                 refusals: Refusals::default(),
+                opened: Timestamp::MAX,
             });
         }
         if let Some(crowd) = self.crowd_mut(queue) {

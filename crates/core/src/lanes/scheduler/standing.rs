@@ -23,7 +23,7 @@ impl Default for Refusals {
 }
 
 impl Refusals {
-    fn begin(&mut self, now: Timestamp) {
+    pub(super) fn begin(&mut self, now: Timestamp) {
         self.since = self.since.min(now);
     }
 
@@ -43,7 +43,7 @@ impl Scheduler {
     pub(super) fn refused_at(&mut self, meter: MeterSlot, queue: QueueSlot) {
         let now = self.present.at;
         if let Some(crowd) = self.meters[meter].crowd_mut(queue) {
-            crowd.refusals.begin(now);
+            crowd.refuse(now);
         }
     }
 

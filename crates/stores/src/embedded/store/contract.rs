@@ -8,7 +8,7 @@ use tollgate_core::contract::StoreError;
 use tollgate_core::contract::{
     Answer, Ask, AskError, CallView, CallsQuery, Cost, EventCursor, EventPage, HistoryPage,
     HistoryQuery, LaneState, Lanes, LimitView, MeterError, MeterName, MeterPage, MeterState,
-    Meters, Paid, QueueState, Receipt, ReceiptError, Woken,
+    Meters, Paid, QueueState, Receipt, ReceiptError, Totals, Woken,
 };
 use tollgate_core::lanes::{
     Act, ActError, Acted, CallId, Claim, Claimed, End, Event, Explanation, Lease, QueueError,
@@ -340,6 +340,10 @@ impl Lanes for Embedded {
             state.scheduler.meters(&limit, after.as_ref(), most, now)
         })
         .await
+    }
+
+    async fn totals(&self) -> Answer<Totals> {
+        self.tell(Kind::Look, |state, _| state.totals()).await
     }
 
     async fn records_of(

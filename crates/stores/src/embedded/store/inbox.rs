@@ -127,8 +127,8 @@ pub(super) struct Cargo {
 
 /// What the committer has to say.
 pub(super) enum News {
-    /// A batch of so many bytes lasts, and is being answered.
-    Committed { place: BatchPlace, bytes: usize, cargo: Cargo },
+    /// A batch of so many bytes lasts, so long after it was handed over, and is being answered.
+    Committed { place: BatchPlace, bytes: usize, took: Duration, cargo: Cargo },
     /// A batch was not committed.
     Refused(Refused, Cargo),
     /// From the upkeep.

@@ -16,7 +16,7 @@ use crate::embedded::log::{Batch, LogError, Position, SegmentNumber};
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use tollgate_core::contract::{Ask, AskError, Paid, StoreError};
+use tollgate_core::contract::{Ask, AskError, Paid, StoreError, StoreTotals};
 use tollgate_core::lanes::{CallId, Effect, End, Scheduler};
 use tollgate_core::{LimitName, Now, Timestamp};
 
@@ -37,6 +37,7 @@ const ENDS_MAX: usize = 100_000;
 /// All that commands see and change.
 pub(super) struct State {
     pub(super) scheduler: Scheduler,
+    pub(super) totals: StoreTotals,
     /// When something is due next, as it was told last.
     pub(super) due_told: Option<Timestamp>,
     slices: Slices,
@@ -63,6 +64,7 @@ impl State {
     pub(super) fn new(scheduler: Scheduler) -> Self {
         Self {
             scheduler,
+            totals: StoreTotals::default(),
             due_told: None,
             slices: Slices::default(),
             is_covered: false,
@@ -287,7 +289,7 @@ impl Writer {
     fn send(&mut self, batch: Batch, cargo: Cargo) {
         self.submitted += 1;
         let (inbox, listeners) = (self.inbox.clone(), self.listeners.clone());
-        let bytes = batch.bytes();
+        let (bytes, began) = (batch.bytes(), elapsing());
         self.committer.submit(
             batch,
             Box::new(move |outcome| match outcome {
@@ -296,7 +298,8 @@ impl Writer {
                     let mut cargo = cargo;
                     let replies = std::mem::take(&mut cargo.replies);
                     let events = std::mem::take(&mut cargo.events);
-                    inbox.news(News::Committed { place, bytes, cargo });
+                    let took = elapsing().duration_since(began);
+                    inbox.news(News::Committed { place, bytes, took, cargo });
                     listeners.tell(events, place, bytes);
                     replies.into_iter().for_each(|reply| reply(Ok(())));
                 }
@@ -307,7 +310,8 @@ impl Writer {
 
     fn heed(&mut self, news: News) {
         match news {
-            News::Committed { place, bytes, cargo } => {
+            News::Committed { place, bytes, took, cargo } => {
+                self.state.count_commit(bytes, took);
                 let Cargo { bodies, freed, ahead, .. } = cargo;
                 self.state.slices.lasts(ahead);
                 self.submitted -= 1;
