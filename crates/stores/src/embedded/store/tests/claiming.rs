@@ -23,7 +23,10 @@ fn hung_up(gone: Gone) -> (Machine, CallId) {
     let claim = Claim { queue: queue(), most: 1, lease: None, asks: Span::from_secs(0) };
     let mut claimed = Box::pin(machine.store().claim(claim));
     let mut context = Context::from_waker(Waker::noop());
+    // The writer waits for the time: however slow this thread is, it is not answered yet.
+    let clock = machine.clock.lock().unwrap();
     assert!(claimed.as_mut().poll(&mut context).is_pending());
+    drop(clock);
     if matches!(gone, Gone::WithTheAnswer) {
         // By the time that what comes later is answered, so is the claim, or almost.
         wait(machine.store().advance()).unwrap();
