@@ -345,6 +345,8 @@ pub struct MeterState {
     pub waiting: u64,
     /// Until when it is closed, and why.
     pub closed: Option<(Timestamp, String)>,
+    /// An operator holds its limit back.
+    pub is_paused: bool,
     /// What was admitted here since the store was opened, or since it was last as new and forgotten.
     pub admitted: Tally,
     /// What happened at all meters of its limit.
@@ -352,7 +354,7 @@ pub struct MeterState {
 }
 
 impl MeterState {
-    /// As a meter is, with so many who stand at it, and nothing counted.
+    /// As a meter is, with so many who stand at it, not held back, and nothing counted.
     pub fn new(meter: &Meter, definition: &Definition, waiting: u64, now: Now) -> Self {
         Self {
             definition: definition.clone(),
@@ -360,6 +362,7 @@ impl MeterState {
             in_flight: meter.in_flight(definition, now),
             waiting,
             closed: meter.closed(now.at).map(|(until, reason)| (until, reason.to_owned())),
+            is_paused: false,
             admitted: Tally::default(),
             of_limit: LimitTotals::default(),
         }

@@ -60,3 +60,12 @@ async fn a_call_expires_unstarted() {
     assert!(server.claim(&json!({})).await.is_empty());
     assert_eq!(server.get(&format!("/v1/calls/{id}")).await.success()["state"], "expired");
 }
+
+/// Promise 20: a call that nothing holds back says that nobody asks for it.
+#[tokio::test]
+async fn a_call_that_only_lacks_a_worker_says_so() {
+    let server = Started::with_queue(1).await;
+    let id = server.enqueue(&json!({"lane": "a", "delay": "1h"})).await.remove(0);
+    server.clock.advance(Span::from_secs(3600));
+    server.until_reason(&id, "no_worker").await;
+}

@@ -64,6 +64,10 @@ async fn a_queue_and_a_lane_and_a_limit_are_held_back_and_let_go() {
         assert_eq!(paused["paused"], true);
         assert!(server.claim(&json!({})).await.is_empty());
         server.until_reason(&id, reason).await;
+        if path == "/v1/limits/l" {
+            assert_eq!(server.get(path).await.field("paused"), true);
+            assert_eq!(server.get("/v1/meters/l").await.field("global")["paused"], true);
+        }
         let resumed = server.post(&format!("{path}/resume"), &json!({})).await.success();
         assert_eq!(resumed["paused"], false);
     }

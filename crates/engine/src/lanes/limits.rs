@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use tokio::sync::oneshot;
-use tollgate_core::contract::{Lanes, LimitTotals, StoreError};
+use tollgate_core::contract::{Lanes, MeterState, StoreError};
 use tollgate_core::lanes::{Act, ActError, Revision, Write};
 use tollgate_core::{Definition, Key, Limit, LimitName, Partition, Timestamp};
 
@@ -126,11 +126,13 @@ impl LimitRecord {
         }
     }
 
-    fn state(self, name: &LimitName, totals: LimitTotals) -> Option<LimitState> {
+    fn state(self, name: &LimitName, kept: Option<&MeterState>) -> Option<LimitState> {
         let Self { defined, pinned, overrides, history } = self;
         let (name, overrides) = (name.as_str().into(), overrides.into_iter().collect());
-        let (defined, totals) = (defined?, Some(totals));
-        Some(LimitState { name, defined, pinned, overrides, history, totals })
+        let is_paused = kept.is_some_and(|kept| kept.is_paused);
+        let totals = Some(kept.map(|kept| kept.of_limit).unwrap_or_default());
+        let defined = defined?;
+        Some(LimitState { name, defined, pinned, overrides, history, is_paused, totals })
     }
 }
 
@@ -194,7 +196,7 @@ impl<S: Lanes + 'static> Engine<S> {
         let name = LimitName::new(name)?;
         let (record, _) = self.parts.limit_record(&name).await?;
         let kept = self.parts.store.inspect(vec![(name.clone(), None)]).await?.pop().flatten();
-        Ok(record.state(&name, kept.map(|kept| kept.of_limit).unwrap_or_default()))
+        Ok(record.state(&name, kept.as_ref()))
     }
 
     /// The limits after a name, sorted, up to so many.
@@ -237,9 +239,8 @@ impl<S: Lanes + 'static> Parts<S> {
         let named: Vec<(LimitName, LimitRecord)> = named.collect();
         let meters = named.iter().map(|(name, _)| (name.clone(), None)).collect();
         let kept = self.store.inspect(meters).await?;
-        let states = named.into_iter().zip(kept).filter_map(|((name, record), kept)| {
-            record.state(&name, kept.map(|kept| kept.of_limit).unwrap_or_default())
-        });
+        let states = named.into_iter().zip(kept);
+        let states = states.filter_map(|((name, record), kept)| record.state(&name, kept.as_ref()));
         Ok(states.collect())
     }
 

@@ -30,6 +30,7 @@ impl<S: Lanes + 'static> Engine<S> {
             standing: kept.standing,
             in_flight: kept.in_flight,
             waiting: kept.waiting,
+            is_paused: kept.is_paused,
             next_admission_after,
             closed: kept.closed.map(|(until, reason)| (until.since(now), reason)),
             admitted: Some(kept.admitted),

@@ -23,6 +23,8 @@ pub struct MeterState {
     pub in_flight: u64,
     /// Weight of the calls that wait here.
     pub waiting: u64,
+    /// An operator holds its limit back.
+    pub is_paused: bool,
     /// When a call of weight 1 would pass, if nobody else asks; `None` if no one can know.
     pub next_admission_after: Option<Span>,
     /// For how long it is closed, and why.
@@ -156,6 +158,7 @@ fn state(locked: &Locked<'_>, partition: Option<&str>) -> Option<MeterState> {
             .and_then(|whole| whole.meter.closed(now))
             .map(|(until, reason)| (until.since(now), reason.to_owned())),
         definition: definition.limit().clone(),
+        is_paused: false,
         admitted: None,
     })
 }

@@ -42,6 +42,8 @@ pub struct LimitState {
     pub overrides: Vec<(String, Limit)>,
     /// The latest changes, oldest first.
     pub history: Vec<Change>,
+    /// An operator holds it back: nothing that pays here starts.
+    pub is_paused: bool,
     /// What happened at its meters since the store was opened; `None` in memory, where nothing is
     /// counted: a decision may be one atomic operation there, and a count would be a second.
     pub totals: Option<LimitTotals>,
@@ -239,8 +241,8 @@ impl Entry {
             overrides.extend(each);
         }
         overrides.sort_by(|(a, _), (b, _)| a.cmp(b));
-        let (name, totals) = (self.name.clone(), None);
-        Some(LimitState { name, defined, pinned, overrides, history, totals })
+        let (name, is_paused, totals) = (self.name.clone(), false, None);
+        Some(LimitState { name, defined, pinned, overrides, history, is_paused, totals })
     }
 }
 

@@ -53,7 +53,8 @@ pub(super) async fn read(
     let whole = WholeCallWire {
         call: CallViewWire::new(&view, &caller, now),
         body: BodyWire::new(&body),
-        waiting: explanation.map(|it| ExplanationWire::new(&it, &caller, now)),
+        waiting: explanation
+            .map(|it| ExplanationWire::new(&it, app.gate.asking(&view.queue), &caller, now)),
         history: history.iter().map(|event| EventWire::new(event, &caller)).collect(),
     };
     Ok(Json(whole).into_response())

@@ -132,7 +132,8 @@ impl Naive {
         let (admitted, of_limit) = (self.admitted.get(meter), self.limit_totals(&meter.0));
         let admitted = admitted.copied().unwrap_or_default();
         let state = MeterState::new(kept, definition, waiting as u64, now);
-        Some(MeterState { admitted, of_limit, ..state })
+        let is_paused = self.limits.get(&meter.0).is_some_and(|limit| limit.is_paused);
+        Some(MeterState { is_paused, admitted, of_limit, ..state })
     }
 
     /// The true cost of a payment, or its slots alone if the limit is gone.

@@ -128,8 +128,9 @@ impl Scheduler {
         let kept = found.and_then(|slot| self.meters[slot].meter.as_deref()).unwrap_or(&fresh);
         let waiting = found.map_or(0, |slot| self.meters[slot].standing());
         let admitted = found.map(|slot| self.meters[slot].admitted).unwrap_or_default();
-        let of_limit = self.meters.totals(limit);
-        Some(MeterState { admitted, of_limit, ..MeterState::new(kept, definition, waiting, now) })
+        let (of_limit, is_paused) = (self.meters.totals(limit), self.meters.is_held_back(limit));
+        let state = MeterState::new(kept, definition, waiting, now);
+        Some(MeterState { is_paused, admitted, of_limit, ..state })
     }
 
     /// A limit that counts calls at a time.

@@ -48,6 +48,11 @@ impl Meters {
         self.limit(limit).map_or_else(LimitTotals::default, |limit| self.book(limit).totals)
     }
 
+    /// Whether an operator holds a limit back.
+    pub(super) fn is_held_back(&self, limit: &str) -> bool {
+        self.limit(limit).is_some_and(|limit| self.book(limit).is_paused)
+    }
+
     fn totals_mut(&mut self, meter: MeterSlot) -> &mut LimitTotals {
         let limit = self[meter].limit;
         &mut self.book_mut(limit).totals

@@ -53,19 +53,28 @@ enum ReasonWire {
         #[serde(skip_serializing_if = "Option::is_none")]
         opens_at: Option<InstantWire>,
     },
+    /// Nothing is in its way but that nobody asks for calls of its queue.
+    NoWorker,
     Other,
 }
 
 impl ExplanationWire {
-    pub(in crate::http) fn new(explanation: &Explanation, caller: &Caller, now: Now) -> Self {
+    /// All that is in a call's way, and that nobody asks for it, if nothing else is.
+    pub(in crate::http) fn new(
+        explanation: &Explanation,
+        asking: usize,
+        caller: &Caller,
+        now: Now,
+    ) -> Self {
         let told = |at: Option<_>| at.map(|at| InstantWire::of(at, now));
+        let reasons = explanation.reasons.iter();
+        let mut reasons: Vec<_> = reasons.map(|it| ReasonWire::new(it, caller, now)).collect();
+        if reasons.is_empty() && asking == 0 {
+            reasons.push(ReasonWire::NoWorker);
+        }
         Self {
             position: explanation.position,
-            reasons: explanation
-                .reasons
-                .iter()
-                .map(|it| ReasonWire::new(it, caller, now))
-                .collect(),
+            reasons,
             not_before: told(explanation.not_before),
             expected: told(explanation.expected),
         }

@@ -19,6 +19,9 @@ pub(in crate::http) struct LimitStateWire {
     overrides: Vec<OverrideWire>,
     overrides_count: usize,
     history: Vec<ChangeWire>,
+    /// An operator holds it back.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    paused: bool,
     /// What happened at its meters since the server started; left out in memory.
     #[serde(skip_serializing_if = "Option::is_none")]
     totals: Option<LimitTotalsWire>,
@@ -80,6 +83,7 @@ impl LimitStateWire {
             overrides: overrides.collect(),
             overrides_count: state.overrides.len(),
             history: state.history.iter().map(ChangeWire::from).collect(),
+            paused: state.is_paused,
             totals: state.totals.map(LimitTotalsWire::from),
         }
     }

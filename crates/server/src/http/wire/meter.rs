@@ -21,6 +21,9 @@ pub(in crate::http) struct MeterWire {
     available: i64,
     in_flight: u64,
     waiting: u64,
+    /// An operator holds its limit back.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    paused: bool,
     /// When a call of weight 1 would pass; left out if no one can know.
     #[serde(skip_serializing_if = "Option::is_none")]
     next_admission_ms: Option<u64>,
@@ -71,6 +74,7 @@ impl MeterWire {
             available: state.standing.remaining,
             in_flight: state.in_flight,
             waiting: state.waiting,
+            paused: state.is_paused,
             next_admission_ms: state.next_admission_after.map(|span| span.as_millis_ceil()),
             reset_after_ms: state.standing.reset_after.as_millis_ceil(),
             admitted: state.admitted.map(TallyWire::from),
