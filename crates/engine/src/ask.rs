@@ -118,6 +118,21 @@ impl<'a> Toll<'a> {
     pub fn partition(&self) -> Option<&'a str> {
         self.partition
     }
+
+    /// How many units it is of.
+    pub fn units(&self) -> u64 {
+        self.weight
+    }
+
+    /// Whether it may be settled at another cost.
+    pub fn is_estimate(&self) -> bool {
+        self.is_estimate
+    }
+
+    /// What the limit is defined as along with the call.
+    pub fn definition(&self) -> Option<&'a Limit> {
+        self.definition
+    }
 }
 
 /// All that one call asks: its tolls and its priority.
@@ -143,6 +158,11 @@ impl<'a> Ask<'a> {
     /// The tolls, in the order in which they were given.
     pub fn tolls(&self) -> &[Toll<'a>] {
         &self.tolls
+    }
+
+    /// The priority that it was given.
+    pub fn given_priority(&self) -> Priority {
+        self.priority
     }
 }
 

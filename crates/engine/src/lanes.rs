@@ -21,9 +21,9 @@ mod schedules;
 mod worker;
 
 pub use audit::{Altered, Audited};
-pub use call::Call;
+pub use call::{Call, CallParts, Due, Owed};
 pub use events::{Events, Told};
-pub use outcome::Outcome;
+pub use outcome::{Outcome, OutcomeParts};
 pub use schedules::{Schedule, When};
 pub use worker::{Job, Worked, Worker};
 

@@ -22,7 +22,8 @@ pub use ask::{Ask, Asking, LimitRef, Named, TOLLS_MAX, Toll, global, toll};
 pub use clock::{Ahead, Bell, Clock, CoarseClock, ManualClock, SystemClock};
 pub use error::{AskError, Error, RESERVED_QUEUE, Refusal, StoreError, TryError};
 pub use lanes::{
-    Altered, Audited, Call, Engine, Events, Job, Outcome, Schedule, Told, When, Worked, Worker,
+    Altered, Audited, Call, CallParts, Due, Engine, Events, Job, Outcome, OutcomeParts, Owed,
+    Schedule, Told, When, Worked, Worker,
 };
 pub use limiter::operate::{MeterState, PartitionPage};
 pub use limiter::{Limiter, Settings};

@@ -28,18 +28,48 @@ pub struct Call {
     body: Box<[u8]>,
 }
 
-#[derive(Debug, Clone)]
-struct Owed {
-    limit: String,
-    partition: Option<String>,
-    weight: u64,
-    hears_feedback: bool,
+/// What a call is made of, for whoever hands it in elsewhere.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CallParts {
+    /// The lane it is of.
+    pub lane: String,
+    /// What it owes when it starts.
+    pub tolls: Vec<Owed>,
+    /// Higher goes first.
+    pub priority: Priority,
+    /// When it joins its lane.
+    pub due: Due,
+    /// When it ends unstarted.
+    pub expires: Option<Due>,
+    /// A second call with this key is this one.
+    pub dedupe: Option<String>,
+    /// It takes the place of the call of this key.
+    pub supersedes: Option<String>,
+    /// What the worker gets.
+    pub body: Box<[u8]>,
 }
 
-#[derive(Debug, Clone, Copy)]
-enum Due {
+/// What a call owes at one meter.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Owed {
+    /// The limit's name.
+    pub limit: String,
+    /// The partition; `None` for the global meter.
+    pub partition: Option<String>,
+    /// How much.
+    pub weight: u64,
+    /// Whether the meter closes when the upstream asks for a pause.
+    pub hears_feedback: bool,
+}
+
+/// A time of a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Due {
+    /// When it is accepted.
     AtOnce,
+    /// So long after it is accepted.
     After(Span),
+    /// At this instant of the wall clock.
     At(Timestamp),
 }
 
@@ -119,6 +149,12 @@ impl Call {
     /// It takes the place of the call of this key that waits in the same lane.
     pub fn supersedes(self, key: impl Into<String>) -> Self {
         Self { supersedes: Some(key.into()), ..self }
+    }
+
+    /// What it is made of.
+    pub fn into_parts(self) -> CallParts {
+        let Self { lane, tolls, priority, due, expires, dedupe, supersedes, body } = self;
+        CallParts { lane, tolls, priority, due, expires, dedupe, supersedes, body }
     }
 
     /// Whether it names instants of the wall clock.

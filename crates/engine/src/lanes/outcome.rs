@@ -17,6 +17,19 @@ pub struct Outcome {
     then: Act,
 }
 
+/// What an outcome is made of, for whoever settles it elsewhere.
+#[derive(Debug, Clone)]
+pub struct OutcomeParts {
+    /// What came of the start.
+    pub settlement: Settlement,
+    /// What it cost in truth, at which limits.
+    pub actual: Vec<(String, u64)>,
+    /// Calls that follow, with their queues.
+    pub enqueue: Vec<(String, Call)>,
+    /// What else is changed.
+    pub then: Act,
+}
+
 impl Outcome {
     fn of(settlement: Settlement) -> Self {
         Self { settlement, actual: Vec::new(), enqueue: Vec::new(), then: Act::default() }
@@ -73,6 +86,12 @@ impl Outcome {
     /// What came of it.
     pub fn settlement(&self) -> Settlement {
         self.settlement
+    }
+
+    /// What it is made of.
+    pub fn into_parts(self) -> OutcomeParts {
+        let Self { settlement, actual, enqueue, then } = self;
+        OutcomeParts { settlement, actual, enqueue, then }
     }
 
     /// The act that settles a start so.
