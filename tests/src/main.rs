@@ -3,6 +3,8 @@
 // `cfg(test)` always holds here. It is written out because clippy grants tests their `unwrap` only
 // below it.
 #[cfg(test)]
+mod client;
+#[cfg(test)]
 mod effect;
 #[cfg(test)]
 mod examples;

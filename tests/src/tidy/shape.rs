@@ -9,8 +9,8 @@ const MAY_USE: [(&str, &[&str]); 6] = [
     ("tollgate-stores", &["tollgate-core"]),
     ("tollgate-engine", &["tollgate-core"]),
     ("tollgate", &["tollgate-core", "tollgate-engine", "tollgate-stores"]),
-    ("tollgate-server", &["tollgate"]),
-    ("tollgate-client", &[]),
+    ("tollgate-client", &["tollgate-core", "tollgate-engine"]),
+    ("tollgate-server", &["tollgate", "tollgate-client"]),
 ];
 
 /// How Rust code reaches a clock, the outside, a thread or a log.

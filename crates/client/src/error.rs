@@ -1,0 +1,113 @@
+//! Why a request was not answered as one would like: the server said no, was not there, or spoke in tongues.
+
+use serde::Deserialize;
+use serde_json::{Map, Value};
+use std::fmt;
+use tollgate_core::Span;
+
+/// Why a request failed. The variants differ by what the caller can do.
+#[derive(Debug, Clone, thiserror::Error)]
+#[non_exhaustive]
+pub enum ClientError {
+    /// The server said no, and why: wait, or change the request.
+    #[error(transparent)]
+    Problem(Box<Problem>),
+    /// No server answered in time: whether it did what it was asked is not known unless the request can
+    /// be repeated.
+    #[error(
+        "the server at {url} cannot be reached: {reason}; is it running? start it with `tollgate serve`, or name another with TOLLGATE_URL"
+    )]
+    Unreachable {
+        /// Its address.
+        url: String,
+        /// What went wrong.
+        reason: String,
+    },
+    /// What answered is no Tollgate, or one of another version.
+    #[error(
+        "the server at {url} answered in a way that is not understood: {reason}; is it a Tollgate of this version?"
+    )]
+    Protocol {
+        /// Its address.
+        url: String,
+        /// What was not understood.
+        reason: String,
+    },
+    /// The client was set up, or asked, in a way that cannot be.
+    #[error("{reason}")]
+    Invalid {
+        /// What is wrong, and the cure.
+        reason: String,
+    },
+}
+
+/// What a server says when it says no, as RFC 9457 has it.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[non_exhaustive]
+pub struct Problem {
+    /// The status of the answer.
+    pub status: u16,
+    /// What kind of problem: `refused`, `unknown_limit`, `lease_lost`, …
+    pub code: String,
+    /// What happened, with the values and the cure.
+    pub detail: String,
+    /// Which part of the body is wrong.
+    #[serde(default)]
+    pub field: Option<String>,
+    /// All else that was said: which limit refuses, and until when.
+    #[serde(flatten)]
+    pub more: Map<String, Value>,
+}
+
+impl Problem {
+    /// When to ask again, if the server says so.
+    pub fn retry_after(&self) -> Option<Span> {
+        self.more.get("retry_after_ms")?.as_u64().map(Span::from_millis)
+    }
+
+    /// Which limit it is about, if it is about one.
+    pub fn limit(&self) -> Option<&str> {
+        self.more.get("limit")?.as_str()
+    }
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.detail)
+    }
+}
+
+impl std::error::Error for Problem {}
+
+impl ClientError {
+    pub(crate) fn invalid(reason: impl Into<String>) -> Self {
+        Self::Invalid { reason: reason.into() }
+    }
+
+    /// What the server said, if it did.
+    pub fn problem(&self) -> Option<&Problem> {
+        match self {
+            Self::Problem(problem) => Some(problem),
+            _ => None,
+        }
+    }
+
+    /// The code of the problem that the server told of.
+    pub fn code(&self) -> Option<&str> {
+        self.problem().map(|problem| &*problem.code)
+    }
+
+    /// Whether a limit refuses for now: wait, and ask again.
+    pub fn is_refused(&self) -> bool {
+        self.code() == Some("refused")
+    }
+
+    /// Whether the same may be answered later: the server is out of reach, full or overworked.
+    pub fn may_pass(&self) -> bool {
+        match self {
+            Self::Unreachable { .. } => true,
+            Self::Problem(problem) => problem.status >= 500 || problem.status == 429,
+            _ => false,
+        }
+    }
+}

@@ -1,0 +1,250 @@
+//! A pass: leave to start a call now, what it paid for that, and slots that are held while it lives.
+
+use crate::client::{Asked, Client};
+use crate::clock;
+use crate::error::ClientError;
+use crate::letting_go::Hold;
+use crate::path::path;
+use crate::wire::ask::GrantWire;
+use hyper::Method;
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+use serde_json::json;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use tokio::sync::{mpsc, oneshot};
+use tollgate_core::Span;
+
+/// How long slots are held beyond the last heartbeat: as long as a process that died keeps them.
+const HELD_FOR: Span = Span::from_secs(60);
+/// A heartbeat that failed is tried again this many times as soon.
+const AGAIN: u64 = 4;
+
+/// Leave to start one call. Slots it holds are renewed while it lives and freed when it is dropped; what
+/// it paid at rates stays spent unless it is settled or cancelled.
+#[derive(Debug)]
+#[must_use = "slots are held as long as the pass lives"]
+pub struct Pass {
+    delay: Span,
+    limit: u64,
+    remaining: i64,
+    reset_after: Span,
+    kept: Option<Kept>,
+}
+
+/// What a pass may settle, and must let go.
+#[derive(Debug)]
+struct Kept {
+    estimates: Vec<String>,
+    told: Costs,
+    /// Closed when the pass is dropped: the keeper lets go then.
+    keeper: mpsc::Sender<Order>,
+}
+
+/// What the call cost in truth, as far as it was told.
+type Costs = Arc<Mutex<BTreeMap<String, u64>>>;
+
+type Reply = oneshot::Sender<Result<(), ClientError>>;
+
+#[derive(Debug)]
+enum Order {
+    /// All costs are told.
+    Settle(Reply),
+    Cancel(Reply),
+}
+
+impl Pass {
+    pub(crate) fn new(client: &Client, grant: GrantWire, estimates: Vec<String>) -> Self {
+        let kept = grant.receipt.map(|receipt| {
+            let told = Costs::default();
+            let (keeper, orders) = mpsc::channel(1);
+            let hold = client.inner.letting_go.begin();
+            // Only who asked for a receipt may have one that holds nothing.
+            let holds = if estimates.is_empty() { Holds::Slots } else { Holds::Unknown };
+            let client = client.clone();
+            let it = Keeper { client, receipt, told: told.clone(), holds, _hold: hold };
+            tokio::spawn(it.keep(orders));
+            Kept { estimates, told, keeper }
+        });
+        Self {
+            delay: Span::from_millis(grant.delay_ms),
+            limit: grant.limit,
+            remaining: grant.remaining,
+            reset_after: Span::from_millis(grant.reset_after_ms),
+            kept,
+        }
+    }
+
+    /// How long to wait before starting; zero unless it was asked for with a delay.
+    pub fn delay(&self) -> Span {
+        self.delay
+    }
+
+    /// The number in the tightest rule: per period, or at a time.
+    pub fn limit(&self) -> u64 {
+        self.limit
+    }
+
+    /// Units left at the tightest meter after this call; negative under debt.
+    pub fn remaining(&self) -> i64 {
+        self.remaining
+    }
+
+    /// How long until that meter is as new.
+    pub fn reset_after(&self) -> Span {
+        self.reset_after
+    }
+
+    /// Settles what was paid at a limit at its true cost, once. A call settles once: what it cost is
+    /// written when all its estimates are told, or when the pass is dropped if it may hold slots.
+    pub async fn settle(&mut self, limit: &str, actual: u64) -> Result<(), ClientError> {
+        let kept = self.kept.as_ref();
+        let Some(kept) = kept.filter(|kept| kept.estimates.iter().any(|it| it == limit)) else {
+            return Err(ClientError::invalid(format!(
+                "the call paid no toll that can be settled at limit {limit}: settle a limit it paid, and give its weight as an estimate"
+            )));
+        };
+        let told_count = {
+            let mut told = kept.told.lock().unwrap_or_else(PoisonError::into_inner);
+            if told.insert(limit.to_owned(), actual).is_some() {
+                return Err(ClientError::invalid(format!("limit {limit} was settled before")));
+            }
+            told.len()
+        };
+        if told_count < kept.estimates.len() {
+            return Ok(());
+        }
+        kept.order(Order::Settle).await
+    }
+
+    /// Hands back a call that was never started: rates get back what they can take back, slots are freed
+    /// at once. A pass without an estimate or slots has nothing to hand back.
+    pub async fn cancel(self) -> Result<(), ClientError> {
+        match &self.kept {
+            Some(kept) => kept.order(Order::Cancel).await,
+            None => Ok(()),
+        }
+    }
+}
+
+impl Kept {
+    async fn order(&self, order: impl FnOnce(Reply) -> Order) -> Result<(), ClientError> {
+        let (reply, answer) = oneshot::channel();
+        let spent =
+            || ClientError::invalid("this pass was settled before: what it paid stays spent");
+        self.keeper.send(order(reply)).await.map_err(|_| spent())?;
+        answer.await.map_err(|_| spent())?
+    }
+}
+
+/// Whether a receipt holds slots.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Holds {
+    Slots,
+    Nothing,
+    /// Until it is asked.
+    Unknown,
+}
+
+/// Renews slots while a pass lives, and settles what it was told.
+struct Keeper {
+    client: Client,
+    receipt: String,
+    told: Costs,
+    holds: Holds,
+    _hold: Hold,
+}
+
+#[derive(Deserialize)]
+struct RenewedWire {
+    receipt: String,
+}
+
+impl Keeper {
+    async fn keep(mut self, mut orders: mpsc::Receiver<Order>) {
+        // Whether there are slots is known when they are renewed.
+        let first = if self.holds == Holds::Unknown { self.renew().await } else { self.every() };
+        let mut beat = clock::now() + first.into();
+        loop {
+            tokio::select! {
+                () = clock::rest_until(beat), if self.holds != Holds::Nothing => {
+                    let next = self.renew().await;
+                    beat = clock::now() + next.into();
+                }
+                order = orders.recv() => match order {
+                    Some(Order::Settle(reply)) if self.holds != Holds::Nothing => {
+                        // Slots are held until the pass is dropped, and then all is settled.
+                        let _ = reply.send(Ok(()));
+                    }
+                    Some(Order::Settle(reply)) => {
+                        let _ = reply.send(self.settle().await);
+                        return;
+                    }
+                    Some(Order::Cancel(reply)) => {
+                        let _ = reply.send(self.cancel().await);
+                        return;
+                    }
+                    None => return self.let_go().await,
+                },
+            }
+        }
+    }
+
+    fn every(&self) -> Span {
+        self.client.inner.heartbeat
+    }
+
+    /// Holds the slots on, if there are any; says when to do so again.
+    async fn renew(&mut self) -> Span {
+        let asked = Asked::new(Method::POST, path(&["receipts", &self.receipt, "renew"]));
+        let asked = asked.json(&json!({"for": HELD_FOR.to_string()})).map(Asked::ahead);
+        let renewed = match asked {
+            Ok(asked) => self.client.ask::<RenewedWire>(asked).await,
+            Err(error) => Err(error),
+        };
+        match renewed {
+            Ok(RenewedWire { receipt }) => {
+                (self.receipt, self.holds) = (receipt, Holds::Slots);
+                self.every()
+            }
+            Err(error) if error.code() == Some("nothing_held") => {
+                self.holds = Holds::Nothing;
+                self.every()
+            }
+            Err(error) if error.may_pass() => {
+                tracing::warn!(%error, "slots could not be renewed yet");
+                Span::from_nanos(self.every().as_nanos() / AGAIN)
+            }
+            Err(error) => {
+                tracing::warn!(%error, "slots of a pass were lost: others may have them");
+                self.holds = Holds::Nothing;
+                self.every()
+            }
+        }
+    }
+
+    async fn settle(&self) -> Result<(), ClientError> {
+        let told = self.told.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let asked = Asked::new(Method::POST, path(&["receipts", &self.receipt, "settle"]));
+        let asked = asked.json(&json!({"actual": told}))?.again().ahead();
+        let _: IgnoredAny = self.client.ask(asked).await?;
+        Ok(())
+    }
+
+    async fn cancel(&self) -> Result<(), ClientError> {
+        let asked = Asked::new(Method::POST, path(&["receipts", &self.receipt, "cancel"]));
+        let _: IgnoredAny = self.client.ask(asked.again().ahead()).await?;
+        Ok(())
+    }
+
+    /// The pass is gone: its slots are freed, and what was told is settled.
+    async fn let_go(&self) {
+        let is_told = !self.told.lock().unwrap_or_else(PoisonError::into_inner).is_empty();
+        if self.holds == Holds::Nothing && !is_told {
+            return;
+        }
+        if let Err(error) = self.settle().await {
+            tracing::warn!(%error, "a pass could not be let go of: its slots are free in a minute");
+        }
+    }
+}

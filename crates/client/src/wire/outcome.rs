@@ -1,0 +1,101 @@
+//! What came of starts, as it travels.
+
+use super::call::CallWire;
+use super::time::SpanWire;
+use crate::error::Problem;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use tollgate_core::lanes::{Act, Settlement};
+use tollgate_engine::{Outcome, OutcomeParts};
+
+/// What came of one start, and what follows from it.
+#[derive(Debug, Clone, Serialize)]
+pub(crate) struct SettlementWire {
+    pub(crate) lease: Arc<str>,
+    outcome: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    after: Option<SpanWire>,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    actual: BTreeMap<String, u64>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    enqueue: Vec<CallWire>,
+}
+
+/// What came of a settlement.
+#[derive(Debug, Deserialize)]
+pub(crate) struct SettledWire {
+    pub(crate) settled: bool,
+    #[serde(default)]
+    pub(crate) enqueued: Vec<String>,
+    pub(crate) problem: Option<Problem>,
+}
+
+/// What came of several, in order.
+#[derive(Debug, Deserialize)]
+pub(crate) struct SettledPageWire {
+    pub(crate) settled: Vec<SettledWire>,
+}
+
+impl SettlementWire {
+    /// Settles a start so. What a server cannot be told, changes of records and the like, is refused.
+    pub(crate) fn new(lease: Arc<str>, outcome: Outcome) -> Result<Self, &'static str> {
+        let OutcomeParts { settlement, actual, enqueue, then } = outcome.into_parts();
+        if then != Act::default() {
+            return Err(
+                "records and joins cannot be changed over the network: enqueue calls alone",
+            );
+        }
+        let (outcome, after) = match settlement {
+            Settlement::Done => ("done", None),
+            Settlement::Retry(after) => ("retry", after),
+            Settlement::Release => ("release", None),
+            Settlement::Dead => ("dead", None),
+            Settlement::Limited(after) => ("limited", Some(after)),
+        };
+        let enqueue = enqueue.into_iter().map(|(queue, call)| CallWire::from(call).of_queue(queue));
+        Ok(Self {
+            lease,
+            outcome,
+            after: after.map(SpanWire),
+            actual: actual.into_iter().collect(),
+            enqueue: enqueue.collect(),
+        })
+    }
+
+    /// It failed, and is tried again.
+    pub(crate) fn failed(lease: Arc<str>) -> Self {
+        let (actual, enqueue) = (BTreeMap::new(), Vec::new());
+        Self { lease, outcome: "retry", after: None, actual, enqueue }
+    }
+
+    /// The same without what it cost at a limit; whether there was such a cost.
+    pub(crate) fn forget_cost(&mut self, limit: Option<&str>) -> bool {
+        match limit {
+            Some(limit) => self.actual.remove(limit).is_some(),
+            None => !std::mem::take(&mut self.actual).is_empty(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+    use tollgate_core::Span;
+    use tollgate_engine::Call;
+
+    #[test]
+    fn an_outcome_is_told_with_all_that_follows() {
+        let outcome = Outcome::limited(Span::from_secs(3))
+            .actual("tpm", 940)
+            .enqueue("next", Call::new("acme").body("{}"));
+        let wire = SettlementWire::new("L".into(), outcome).unwrap();
+        let next = json!({"queue": "next", "lane": "acme", "body": {}, "priority": 0});
+        let told = json!({"lease": "L", "outcome": "limited", "after": "3s",
+            "actual": {"tpm": 940}, "enqueue": [next]});
+        assert_eq!(serde_json::to_value(wire).unwrap(), told);
+        let done = SettlementWire::new("L".into(), Outcome::done()).unwrap();
+        assert_eq!(serde_json::to_value(done).unwrap(), json!({"lease": "L", "outcome": "done"}));
+    }
+}

@@ -1,0 +1,102 @@
+//! Asking for calls: one long poll at a time, for as many as there are free hands.
+
+use super::settling::Unsettled;
+use super::{Job, Setup};
+use crate::calls::{CallId, Lease};
+use crate::client::{Asked, Client};
+use crate::error::ClientError;
+use crate::path::path;
+use crate::wire::call::{bytes, raw};
+use crate::wire::outcome::{SettledWire, SettlementWire};
+use crate::wire::time::SpanWire;
+use hyper::Method;
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use tokio::time::Instant;
+use tollgate_core::Span;
+
+/// How long one claim waits before it is made anew.
+const CLAIM_WAIT: Span = Span::from_secs(20);
+/// The same for a worker that ends when there is nothing left: others may have the last call.
+const DRAIN_WAIT: Span = Span::from_secs(1);
+/// Most calls of one claim: with the largest bodies, they fit into one answer.
+pub(super) const CLAIM_MAX: usize = 100;
+
+#[derive(Serialize)]
+struct ClaimWire<'a> {
+    max: usize,
+    wait: SpanWire,
+    lease: SpanWire,
+    worker: &'a str,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    settle: Vec<&'a SettlementWire>,
+}
+
+#[derive(Deserialize)]
+struct ClaimAnswerWire {
+    calls: Vec<ClaimedWire>,
+    start_within_ms: u64,
+    #[serde(default)]
+    settled: Vec<SettledWire>,
+}
+
+#[derive(Deserialize)]
+struct ClaimedWire {
+    id: CallId,
+    lane: String,
+    #[serde(default, deserialize_with = "raw")]
+    body: Option<Box<RawValue>>,
+    body_base64: Option<String>,
+    lease: Lease,
+    lease_ms: u64,
+    attempt: u32,
+}
+
+/// What a claim gave.
+#[derive(Debug)]
+pub(super) struct Claimed {
+    /// When the answer came.
+    pub(super) at: Instant,
+    /// Calls to be started by then, and how long they are leased.
+    pub(super) jobs: Vec<(Job, Span)>,
+    pub(super) start_within: Span,
+    pub(super) settled: Vec<SettledWire>,
+}
+
+/// The request for up to so many calls, which takes along what is to be settled.
+pub(super) fn ask(setup: &Setup, most: usize, settle: &[Unsettled]) -> Result<Asked, ClientError> {
+    let wait = if setup.is_draining { DRAIN_WAIT } else { CLAIM_WAIT };
+    let wire = ClaimWire {
+        max: most,
+        wait: SpanWire(wait),
+        lease: SpanWire(setup.lease),
+        worker: &setup.name,
+        settle: settle.iter().map(|it| &it.wire).collect(),
+    };
+    let asked = Asked::new(Method::POST, path(&["queues", &setup.queue, "claim"]));
+    Ok(asked.json(&wire)?.waits(wait).ahead())
+}
+
+/// Sends it. Never sent again by itself: if the answer is lost, its calls wait until their leases end.
+pub(super) async fn claim(client: Client, asked: Asked) -> Result<Claimed, ClientError> {
+    let answer = client.send(asked).await?;
+    let wire: ClaimAnswerWire = answer.read()?;
+    let job = |call: ClaimedWire| -> Result<_, String> {
+        let job = Job {
+            id: call.id,
+            lane: call.lane,
+            body: bytes(call.body.as_deref(), call.body_base64.as_deref())?,
+            attempt: call.attempt,
+            lease: call.lease,
+        };
+        Ok((job, Span::from_millis(call.lease_ms)))
+    };
+    let jobs: Result<Vec<_>, _> = wire.calls.into_iter().map(job).collect();
+    let unread = |reason| ClientError::Protocol { url: client.url().to_owned(), reason };
+    Ok(Claimed {
+        at: answer.at,
+        jobs: jobs.map_err(unread)?,
+        start_within: Span::from_millis(wire.start_within_ms),
+        settled: wire.settled,
+    })
+}

@@ -1,0 +1,76 @@
+//! Connections that are lost: what is sent again, and what is not.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tollgate_client::{Client, ClientError, Limit, global};
+
+/// A server that reads each request and closes the connection, but for those after the first `lost`: they
+/// are answered.
+async fn losing(lost: usize, answer: &'static str) -> (Client, Arc<AtomicUsize>) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let client = Client::connect(&format!("http://{}", listener.local_addr().unwrap())).unwrap();
+    let seen = Arc::new(AtomicUsize::new(0));
+    let counted = seen.clone();
+    tokio::spawn(async move {
+        loop {
+            let (stream, _) = listener.accept().await.unwrap();
+            let nth = counted.fetch_add(1, Ordering::SeqCst);
+            take_one(stream, (nth >= lost).then_some(answer)).await;
+        }
+    });
+    (client, seen)
+}
+
+async fn take_one(mut stream: TcpStream, answer: Option<&str>) {
+    let mut bytes = vec![0; 4096];
+    assert!(stream.read(&mut bytes).await.unwrap() > 0);
+    if let Some(answer) = answer {
+        let head = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\nconnection: close\r\n";
+        let answer = format!("{head}content-length: {}\r\n\r\n{answer}", answer.len());
+        stream.write_all(answer.as_bytes()).await.unwrap();
+    }
+    stream.shutdown().await.unwrap();
+}
+
+#[tokio::test]
+async fn what_is_safe_is_sent_again_when_the_connection_is_lost() {
+    let (client, seen) = losing(2, r#"{"limits":[]}"#).await;
+    assert_eq!(client.limits().await.unwrap(), []);
+    assert_eq!(seen.load(Ordering::SeqCst), 3);
+    let (client, seen) = losing(1, "{}").await;
+    client.limit("stripe", Limit::per_second(1)).await.unwrap();
+    assert_eq!(seen.load(Ordering::SeqCst), 2);
+}
+
+#[tokio::test]
+async fn what_would_be_paid_twice_is_sent_once() {
+    let (client, seen) = losing(1, "{}").await;
+    let error = client.consume(global("stripe")).await.unwrap_err();
+    assert!(matches!(error, ClientError::Unreachable { .. }), "{error}");
+    assert_eq!(seen.load(Ordering::SeqCst), 1);
+}
+
+#[tokio::test]
+async fn tries_are_bounded() {
+    let (client, seen) = losing(usize::MAX, "{}").await;
+    assert!(matches!(client.limits().await.unwrap_err(), ClientError::Unreachable { .. }));
+    assert_eq!(seen.load(Ordering::SeqCst), 5);
+}
+
+#[tokio::test]
+async fn what_is_no_tollgate_is_told_so() {
+    let (client, _) = losing(0, "<html>").await;
+    let error = client.limits().await.unwrap_err();
+    assert!(matches!(error, ClientError::Protocol { .. }), "{error}");
+}
+
+#[tokio::test]
+async fn a_server_that_says_nothing_is_not_waited_for_without_end() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let builder = Client::builder(&url).timeout(std::time::Duration::from_millis(100));
+    let error = builder.build().unwrap().limits().await.unwrap_err();
+    assert!(error.to_string().contains("no answer within 100ms"), "{error}");
+}
