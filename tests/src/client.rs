@@ -1,6 +1,10 @@
 //! The client over real sockets, against a server in this process.
 
+mod cut;
+mod enqueueing;
 mod limits;
 mod loss;
+mod operating;
 mod passes;
-mod served;
+pub(crate) mod served;
+mod workers;

@@ -1,4 +1,4 @@
-//! Every example of the façade, run to its end.
+//! Every example of the façade and of the client, run to its end.
 
 #[path = "../../crates/tollgate/examples/fail_fast.rs"]
 mod fail_fast;
@@ -13,6 +13,9 @@ mod throttle_a_future;
 mod messages_per_second;
 #[path = "../../crates/tollgate/examples/named_limits.rs"]
 mod named_limits;
+#[path = "../../crates/client/examples/quick_start.rs"]
+#[expect(dead_code, reason = "its `main` takes the server from the environment")]
+mod quick_start;
 #[path = "../../crates/tollgate/examples/requests_per_second.rs"]
 mod requests_per_second;
 #[path = "../../crates/tollgate/examples/rolling_quota.rs"]
@@ -22,9 +25,11 @@ mod two_limits_at_once;
 #[path = "../../crates/tollgate/examples/weighted_calls.rs"]
 mod weighted_calls;
 
+use crate::client::served::Served;
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
+use tollgate_client::HistoryQuery;
 
 #[test]
 fn a_future_is_throttled() {
@@ -76,10 +81,28 @@ fn calls_pay_what_they_weigh() {
     weighted_calls::main().unwrap();
 }
 
+#[tokio::test]
+async fn the_quick_start_makes_thirty_calls_in_order_at_their_rate() {
+    let served = Served::in_real_time().await;
+    let worked = quick_start::run(&served.client()).await.unwrap();
+    assert_eq!((worked.started, worked.lost, worked.late), (30, 0, 0));
+    let query = HistoryQuery { queue: Some("bookings"), most: 100, ..HistoryQuery::default() };
+    let events = served.client().history(query).await.unwrap().items;
+    let settled: Vec<_> = events.iter().rev().filter(|event| event.event == "settled").collect();
+    let names: Vec<u64> = settled.iter().map(|it| it.call.as_str().parse().unwrap()).collect();
+    assert!(names.is_sorted() && names.len() == 30, "{names:?}");
+    let started = |nth: usize| settled[nth].more["started"].as_str().unwrap().parse().unwrap();
+    let (first, last): (jiff::Timestamp, jiff::Timestamp) = (started(0), started(29));
+    // Ten at once, and twenty at five a second.
+    assert!(last.duration_since(first).as_millis() >= 3_999, "{first} {last}");
+}
+
 #[test]
 fn every_example_is_run_here() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../crates/tollgate/examples");
-    let names = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name());
+    let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("../crates");
+    let folders = ["tollgate", "client"].map(|name| crates.join(name).join("examples"));
+    let entries = folders.into_iter().flat_map(|folder| fs::read_dir(folder).unwrap());
+    let names = entries.map(|entry| entry.unwrap().file_name());
     let names: BTreeSet<_> = names.map(|name| name.into_string().unwrap()).collect();
     let this = include_str!("examples.rs");
     for name in names {

@@ -10,13 +10,13 @@ use tollgate_client::{Client, ClientError};
 use tollgate_server::{Server, Settings, Token};
 
 /// Longest wait for something that happens at once.
-pub(super) const PATIENCE: Duration = Duration::from_secs(20);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 
 /// A server that runs, and what is behind it.
-pub(super) struct Served {
-    pub(super) address: SocketAddr,
-    pub(super) gate: Tollgate,
-    pub(super) clock: ManualClock,
+pub(crate) struct Served {
+    pub(crate) address: SocketAddr,
+    pub(crate) gate: Tollgate,
+    pub(crate) clock: ManualClock,
     running: Option<Running>,
     _folder: tempfile::TempDir,
 }
@@ -28,11 +28,18 @@ struct Running {
 
 impl Served {
     /// With a clock that is moved by hand.
-    pub(super) async fn new() -> Self {
+    pub(crate) async fn new() -> Self {
         let clock = ManualClock::new();
         let (folder, builder) = (tempfile::tempdir().unwrap(), Tollgate::builder());
         let gate = builder.clock(clock.clone()).open(folder.path()).await.unwrap();
         Self::of(gate, clock, folder).await
+    }
+
+    /// With the system's clock.
+    pub(crate) async fn in_real_time() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let gate = Tollgate::open(folder.path()).await.unwrap();
+        Self::of(gate, ManualClock::new(), folder).await
     }
 
     async fn of(gate: Tollgate, clock: ManualClock, folder: tempfile::TempDir) -> Self {
@@ -43,7 +50,7 @@ impl Served {
     }
 
     /// Starts it again, where it was.
-    pub(super) async fn start(&mut self, token: Option<&str>) {
+    pub(crate) async fn start(&mut self, token: Option<&str>) {
         let token = token.map(|token| Token::new(token).unwrap());
         let settings = Settings { listen: self.address, token };
         let server = Server::bind(self.gate.clone(), settings).await.unwrap();
@@ -56,32 +63,32 @@ impl Served {
     }
 
     /// Stops it: who waits is told so.
-    pub(super) async fn stop(&mut self) {
+    pub(crate) async fn stop(&mut self) {
         let Running { stop, served } = self.running.take().unwrap();
         stop.send(()).unwrap();
         timeout(PATIENCE, served).await.expect("the server did not end").unwrap();
     }
 
-    pub(super) fn url(&self) -> String {
+    pub(crate) fn url(&self) -> String {
         format!("http://{}", self.address)
     }
 
-    pub(super) fn client(&self) -> Client {
+    pub(crate) fn client(&self) -> Client {
         Client::connect(&self.url()).unwrap()
     }
 
     /// Returns when calls of that weight wait at a limit's global meter.
-    pub(super) async fn until_waiting(&self, limit: &str, weight: u64) {
+    pub(crate) async fn until_waiting(&self, limit: &str, weight: u64) {
         self.until(async || self.gate.meter(limit, None).await.unwrap().waiting == weight).await;
     }
 
     /// Returns when so many slots are held at a limit's global meter.
-    pub(super) async fn until_held(&self, limit: &str, slots: u64) {
+    pub(crate) async fn until_held(&self, limit: &str, slots: u64) {
         self.until(async || self.gate.meter(limit, None).await.unwrap().in_flight == slots).await;
     }
 
     /// Returns when something is so.
-    pub(super) async fn until(&self, is_so: impl AsyncFn() -> bool) {
+    pub(crate) async fn until(&self, is_so: impl AsyncFn() -> bool) {
         let wait = async {
             while !is_so().await {
                 yield_now().await;
@@ -92,6 +99,6 @@ impl Served {
 }
 
 /// Whether a server said that a limit refuses.
-pub(super) fn refused(error: &ClientError) -> Option<&str> {
+pub(crate) fn refused(error: &ClientError) -> Option<&str> {
     error.problem().filter(|_| error.is_refused())?.limit()
 }
