@@ -39,16 +39,19 @@ impl Client {
         queue: &str,
         calls: impl IntoIterator<Item = Call>,
     ) -> Result<Vec<CallId>, ClientError> {
-        let mut parcel = String::new();
-        let mut count = 0;
-        for call in calls {
-            if count > 0 {
-                parcel.push(',');
-            }
-            let text = serde_json::to_string(&CallWire::from(call));
-            parcel.push_str(&text.map_err(|error| ClientError::invalid(error.to_string()))?);
-            count += 1;
-        }
+        let written = calls.into_iter().map(|call| serde_json::to_string(&CallWire::from(call)));
+        let written: Result<Vec<String>, _> = written.collect();
+        let written = written.map_err(|error| ClientError::invalid(error.to_string()))?;
+        self.enqueue_written(queue, &written).await
+    }
+
+    /// As [`Self::enqueue_all`], with calls that are JSON already, as the server takes them.
+    pub async fn enqueue_written(
+        &self,
+        queue: &str,
+        calls: &[String],
+    ) -> Result<Vec<CallId>, ClientError> {
+        let (parcel, count) = (calls.join(","), calls.len());
         if count == 0 {
             return Ok(Vec::new());
         }

@@ -1,6 +1,6 @@
 //! Why a request was not answered as one would like: the server said no, was not there, or spoke in tongues.
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::fmt;
 use tollgate_core::Span;
@@ -42,7 +42,7 @@ pub enum ClientError {
 }
 
 /// What a server says when it says no, as RFC 9457 has it.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Problem {
     /// The status of the answer.
@@ -52,7 +52,7 @@ pub struct Problem {
     /// What happened, with the values and the cure.
     pub detail: String,
     /// Which part of the body is wrong.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub field: Option<String>,
     /// All else that was said: which limit refuses, and until when.
     #[serde(flatten)]

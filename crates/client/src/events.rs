@@ -7,12 +7,12 @@ use crate::client::{Asked, Client};
 use crate::clock::{self, Backoff};
 use crate::error::ClientError;
 use crate::path::{path, with_query};
-use crate::wire::time::instant;
+use crate::wire::time::{instant, write_instant};
 use http_body_util::BodyExt;
 use hyper::Method;
 use hyper::body::Incoming;
 use lines::{Lines, Message};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::time::Duration;
 use tokio::time::timeout;
@@ -26,11 +26,11 @@ const PAUSE_MAX: Span = Span::from_secs(5);
 const LAST_EVENT_ID: &str = "last-event-id";
 
 /// Something that happened to a call.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Event {
     /// When, by the wall clock.
-    #[serde(deserialize_with = "instant")]
+    #[serde(deserialize_with = "instant", serialize_with = "write_instant")]
     pub at: Timestamp,
     /// To which call.
     pub call: CallId,

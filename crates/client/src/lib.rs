@@ -27,7 +27,7 @@ mod letting_go;
 mod limits;
 mod meters;
 mod pass;
-mod path;
+pub mod path;
 mod queues;
 mod schedules;
 mod transport;

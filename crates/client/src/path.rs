@@ -1,9 +1,9 @@
-//! Paths of the API: names in them are percent-encoded.
+//! Paths of the API, for [`Client::request`](crate::Client::request): names in them are percent-encoded.
 
 use std::fmt::Write;
 
 /// A path under `/v1`, from its parts; each part is a name or a word of ours.
-pub(crate) fn path(parts: &[&str]) -> String {
+pub fn path(parts: &[&str]) -> String {
     let mut path = String::from("/v1");
     for part in parts {
         path.push('/');
@@ -13,7 +13,7 @@ pub(crate) fn path(parts: &[&str]) -> String {
 }
 
 /// The path with those of the parameters that are given.
-pub(crate) fn with_query(mut path: String, parameters: &[(&str, Option<&str>)]) -> String {
+pub fn with_query(mut path: String, parameters: &[(&str, Option<&str>)]) -> String {
     let mut mark = '?';
     for (name, value) in parameters {
         if let Some(value) = value {

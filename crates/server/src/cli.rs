@@ -4,8 +4,10 @@ mod backup;
 mod descriptors;
 mod export;
 mod log;
+mod operate;
 mod output;
 mod serve;
+mod shown;
 mod signals;
 mod store;
 mod token;
@@ -14,7 +16,7 @@ mod torture;
 use crate::access::Role;
 pub use crate::config::Environment;
 use crate::config::{DEFAULTS, LogFormat, ServerWire};
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -60,8 +62,12 @@ enum Command {
     /// be reached from other machines does not start without any. TOLLGATE_LOG says which lines are
     /// logged, as in `info` or `tollgate_engine=debug`. Flags win over the environment, and that over
     /// the file.
+    #[command(
+        after_help = "Examples:\n  tollgate serve\n  tollgate serve --data /var/lib/tollgate --listen 127.0.0.1:8655 --log json"
+    )]
     Serve(ServeArguments),
     /// Prints the settings: every one, with its default and what it means.
+    #[command(after_help = "Example:\n  tollgate config > tollgate.toml")]
     Config,
     /// Makes tokens for callers.
     #[command(subcommand)]
@@ -75,11 +81,13 @@ enum Command {
     /// since then. The server is not asked and not held up. Ends with 0 if there is a sound copy, 1
     /// if the target is taken or the folder is damaged, 2 if it could not be made; then nothing is
     /// left at the target.
+    #[command(after_help = "Example:\n  tollgate backup ./tollgate-data ./copy")]
     Backup(BackupArguments),
     /// Makes a data folder of a backup, and checks it.
     ///
     /// The backup stays as it is. Ends with 0 if there is a sound folder, 1 if the folder is in use
     /// or not empty or the backup is damaged, 2 if it could not be made; then nothing is left there.
+    #[command(after_help = "Example:\n  tollgate restore ./copy ./tollgate-data")]
     Restore(RestoreArguments),
     /// Tries to make the store lose something on this disk.
     ///
@@ -87,7 +95,19 @@ enum Command {
     /// each time all that it was answered must be there, and what it was not answered whole or not
     /// at all. A kill leaves what the system holds in memory: what a power cut would take, this
     /// cannot show. Ends with 0 if nothing was lost and 1 if something was; then the folder is kept.
+    #[command(after_help = "Example:\n  tollgate torture /mnt/disk --seconds 60")]
     Torture(TortureArguments),
+    #[command(flatten)]
+    Operate(operate::OperateCommand),
+    /// Writes what a shell needs to complete commands.
+    #[command(
+        after_help = "Example:\n  tollgate completions bash > /etc/bash_completion.d/tollgate"
+    )]
+    Completions {
+        /// Which shell.
+        #[arg(value_enum)]
+        shell: clap_complete::Shell,
+    },
     /// The child of `torture`.
     #[command(hide = true)]
     TortureLoad,
@@ -96,6 +116,9 @@ enum Command {
 #[derive(Debug, Subcommand)]
 enum TokenCommand {
     /// Makes a token: shows it once, and the lines for the configuration file, which hold its hash.
+    #[command(
+        after_help = "Example:\n  tollgate token new --name ci --role enqueue --namespace acme"
+    )]
     New(NewTokenArguments),
 }
 
@@ -121,17 +144,20 @@ enum StoreCommand {
     ///
     /// Every checksum is checked, every record decoded and applied, every call's body looked for.
     /// Ends with 0 if all is sound, 1 if something is damaged, 2 if that could not be found out.
+    #[command(after_help = "Example:\n  tollgate store check ./tollgate-data")]
     Check(CheckArguments),
     /// Writes all that a data folder holds as lines of JSON, one fact a line.
     ///
     /// The folder is one that no server uses; of one in use, make a backup and export that. Ends with
     /// 0 if the export is whole, 1 if the folder is damaged or the file is there already, 2 if it
     /// could not be written.
+    #[command(after_help = "Example:\n  tollgate store export ./copy --output all.ndjson")]
     Export(ExportArguments),
     /// Makes a data folder of an export.
     ///
     /// What it then holds exports as the same lines. Ends with 0 if the folder is there, 1 if a line
     /// is wrong or the folder is taken, 2 if it could not be made; then nothing is left there.
+    #[command(after_help = "Example:\n  tollgate store import all.ndjson ./tollgate-data")]
     Import(ImportArguments),
 }
 
@@ -281,6 +307,8 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>, environment: Environme
         Some(Command::Restore(arguments)) => backup::restore(&arguments),
         Some(Command::Torture(arguments)) => torture::torture(&arguments),
         Some(Command::TortureLoad) => torture::work(),
+        Some(Command::Operate(command)) => operate::operate(command, &environment),
+        Some(Command::Completions { shell }) => completions(shell),
         None => serve::serve(&serve, &environment),
     };
     match ran {
@@ -292,14 +320,87 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>, environment: Environme
     }
 }
 
+fn completions(shell: clap_complete::Shell) -> anyhow::Result<Exit> {
+    let mut command = Arguments::command();
+    clap_complete::generate(shell, &mut command, "tollgate", &mut output::lines());
+    Ok(Exit::Done)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::CommandFactory;
 
     #[test]
     fn the_arguments_make_sense() {
         Arguments::command().debug_assert();
+    }
+
+    /// All commands that do something, with the words that name them.
+    fn commands() -> Vec<(String, clap::Command)> {
+        fn below(name: &str, command: &clap::Command, all: &mut Vec<(String, clap::Command)>) {
+            let mut parts = command.get_subcommands().filter(|it| !it.is_hide_set()).peekable();
+            if parts.peek().is_none() {
+                all.push((name.to_owned(), command.clone()));
+            }
+            for part in parts {
+                below(&format!("{name} {}", part.get_name()), part, all);
+            }
+        }
+        let mut all = Vec::new();
+        below("tollgate", &Arguments::command(), &mut all);
+        assert!(all.len() > 40, "{}", all.len());
+        all
+    }
+
+    /// The words of a line as a shell has them, without what is redirected.
+    fn words(line: &str) -> Vec<String> {
+        let line = line.split(" > ").next().unwrap().split("   #").next().unwrap();
+        let mut words = vec![String::new()];
+        let mut is_quoted = false;
+        for letter in line.trim().chars() {
+            match letter {
+                '\'' => is_quoted = !is_quoted,
+                ' ' if !is_quoted => words.push(String::new()),
+                other => words.last_mut().unwrap().push(other),
+            }
+        }
+        words
+    }
+
+    fn is_understood(line: &str) {
+        if let Err(error) = Arguments::try_parse_from(words(line)) {
+            panic!("{line}: {error}");
+        }
+    }
+
+    #[test]
+    fn every_command_has_an_example_that_is_understood() {
+        for (name, command) in commands() {
+            let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+            let examples: Vec<_> = help.lines().filter(|line| line.starts_with("  ")).collect();
+            assert!(!examples.is_empty(), "{name} has no example");
+            for example in examples {
+                assert!(example.trim().starts_with(&name), "{name}: {example}");
+                is_understood(example);
+            }
+        }
+    }
+
+    #[test]
+    fn the_documents_know_every_command_and_no_other() {
+        let document = include_str!("../../../docs/cli.md");
+        let blocks = document.split("```").skip(1).step_by(2);
+        let lines: Vec<_> = blocks
+            .filter_map(|block| block.strip_prefix("sh\n"))
+            .flat_map(str::lines)
+            .filter(|line| line.starts_with("tollgate "))
+            .collect();
+        for (name, _) in commands() {
+            let is_shown =
+                lines.iter().any(|line| line.starts_with(&format!("{name} ")) || *line == name);
+            assert!(is_shown, "docs/cli.md does not show {name}");
+        }
+        lines.into_iter().for_each(is_understood);
     }
 
     #[test]

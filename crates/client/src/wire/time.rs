@@ -66,6 +66,14 @@ pub(crate) fn instant<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Time
     InstantWire::deserialize(deserializer).map(|InstantWire(instant)| instant)
 }
 
+/// The same, written.
+pub(crate) fn write_instant<S: Serializer>(
+    instant: &Timestamp,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    InstantWire(*instant).serialize(serializer)
+}
+
 /// For fields that may be an instant.
 pub(crate) fn maybe_instant<'de, D: Deserializer<'de>>(
     deserializer: D,

@@ -2,7 +2,7 @@
 
 use super::Exit;
 use std::fmt::Display;
-use std::io::{self, BufWriter, Write, stderr, stdout};
+use std::io::{self, BufWriter, IsTerminal, Write, stderr, stdout};
 use std::path::Path;
 
 /// Says where the server listens, and what it promises.
@@ -30,6 +30,36 @@ pub(super) fn outcome(json: Option<&serde_json::Value>, text: &[String]) {
 /// Says how a command that takes long is getting on.
 pub(super) fn progress(text: impl Display) {
     let _ = writeln!(stderr(), "{text}");
+}
+
+/// Draws a line over the last one, if a person is there to see it.
+pub(super) fn redraw(text: &str) {
+    if stderr().is_terminal() {
+        let mut out = stderr().lock();
+        let _ = write!(out, "\r\x1b[2K{text}").and_then(|()| out.flush());
+    }
+}
+
+/// Leaves no line that was drawn.
+pub(super) fn redraw_done() {
+    redraw("");
+}
+
+/// Whether a person reads the output.
+pub(super) fn is_terminal() -> bool {
+    stdout().is_terminal()
+}
+
+/// Draws the screen anew.
+pub(super) fn screen(lines: &[String]) {
+    let mut out = stdout().lock();
+    let drawn = lines.iter().fold("\x1b[H\x1b[2J".to_owned(), |all, line| all + line + "\n");
+    let _ = out.write_all(drawn.as_bytes()).and_then(|()| out.flush());
+}
+
+/// Says that a server said no, and why.
+pub(super) fn refusal(detail: &str) {
+    let _ = writeln!(stderr(), "tollgate: {detail}");
 }
 
 /// Says a line to a program that must not miss it.

@@ -1,0 +1,159 @@
+//! Commands that ask a server: what they take, and how its answers are shown.
+
+mod answer;
+mod call;
+mod dead;
+mod drain;
+mod enqueue;
+mod history;
+mod limit;
+mod meter;
+mod queue;
+mod rule;
+mod schedule;
+mod top;
+
+use super::{Environment, Exit, output};
+use anyhow::Context;
+use clap::{Args, Subcommand};
+use std::ffi::OsStr;
+use std::path::PathBuf;
+use tollgate_client::{Client, ClientError};
+
+/// Where the server is unless someone says otherwise.
+const URL: &str = "http://127.0.0.1:8655";
+
+#[derive(Debug, Subcommand)]
+pub(super) enum OperateCommand {
+    /// Limits: how much may pass.
+    #[command(subcommand)]
+    Limit(limit::LimitCommand),
+    /// Meters: how limits stand, for all or for one partition.
+    #[command(subcommand)]
+    Meter(meter::MeterCommand),
+    /// Queues and their lanes.
+    #[command(subcommand)]
+    Queue(queue::QueueCommand),
+    /// Calls.
+    #[command(subcommand)]
+    Call(call::CallCommand),
+    /// Dead letters: calls that are not tried again by themselves.
+    #[command(subcommand)]
+    Dead(dead::DeadCommand),
+    /// Schedules: calls that are handed in again and again.
+    #[command(subcommand)]
+    Schedule(schedule::ScheduleCommand),
+    /// Says why a call waits, and until when.
+    #[command(after_help = "Example:\n  tollgate explain 42")]
+    Explain(call::ExplainArguments),
+    /// Hands in a call, or all calls of a file.
+    #[command(after_help = enqueue::EXAMPLES)]
+    Enqueue(enqueue::EnqueueArguments),
+    /// Waits until a queue is empty, and shows how far it is.
+    ///
+    /// Ends with 0 when no call of it waits or is in flight, and with 1 if that takes too long.
+    #[command(after_help = "Example:\n  tollgate drain charges --timeout 10m")]
+    Drain(drain::DrainArguments),
+    /// Shows the busiest lanes, what blocks them, and how fast queues go.
+    ///
+    /// On a terminal it is drawn anew every second until it is stopped; otherwise once.
+    #[command(after_help = "Examples:\n  tollgate top\n  tollgate top --once --json")]
+    Top(top::TopArguments),
+    /// Tells what happens to calls, as it happens.
+    #[command(after_help = "Example:\n  tollgate events --queue charges --lane acme")]
+    Events(history::EventsArguments),
+    /// Tells what came of calls, newest first.
+    #[command(after_help = "Example:\n  tollgate history --queue charges --end dead --limit 20")]
+    History(history::HistoryArguments),
+    /// Tells who changed which limit or queue, newest first.
+    #[command(after_help = "Example:\n  tollgate audit --limit 20")]
+    Audit(history::AuditArguments),
+}
+
+/// Which server is asked, and how its answer is shown.
+#[derive(Debug, Clone, Args)]
+pub(super) struct To {
+    /// The server; TOLLGATE_URL says which by default, and TOLLGATE_TOKEN holds the token.
+    #[arg(long, value_name = "URL")]
+    server: Option<String>,
+    /// Trusts a server whose certificate was signed by an authority in this PEM file.
+    #[arg(long, value_name = "FILE")]
+    authorities: Option<PathBuf>,
+    /// Prints the server's answer in JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Asks the server that the arguments or the environment name.
+pub(super) fn operate(command: OperateCommand, environment: &Environment) -> anyhow::Result<Exit> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    runtime.block_on(async {
+        match command {
+            OperateCommand::Limit(command) => limit::run(command, environment).await,
+            OperateCommand::Meter(command) => meter::run(command, environment).await,
+            OperateCommand::Queue(command) => queue::run(command, environment).await,
+            OperateCommand::Call(command) => call::run(command, environment).await,
+            OperateCommand::Dead(command) => dead::run(command, environment).await,
+            OperateCommand::Schedule(command) => schedule::run(command, environment).await,
+            OperateCommand::Explain(arguments) => call::explain(&arguments, environment).await,
+            OperateCommand::Enqueue(arguments) => enqueue::run(&arguments, environment).await,
+            OperateCommand::Drain(arguments) => drain::run(&arguments, environment).await,
+            OperateCommand::Top(arguments) => top::run(&arguments, environment).await,
+            OperateCommand::Events(arguments) => history::events(&arguments, environment).await,
+            OperateCommand::History(arguments) => history::history(&arguments, environment).await,
+            OperateCommand::Audit(arguments) => history::audit(&arguments, environment).await,
+        }
+    })
+}
+
+impl To {
+    /// A client of the server. It does not try again: a person is told at once.
+    fn client(&self, environment: &Environment) -> anyhow::Result<Client> {
+        let text = |value: &OsStr, name: &str| {
+            let text = value.to_str().map(str::to_owned);
+            text.with_context(|| format!("{name} is not UTF-8"))
+        };
+        let set = |name: &str| environment.get(name).filter(|value| !value.is_empty());
+        let url = match (&self.server, set("URL")) {
+            (Some(url), _) => url.clone(),
+            (None, Some(url)) => text(url, "TOLLGATE_URL")?,
+            (None, None) => URL.to_owned(),
+        };
+        let mut builder = Client::builder(&url).retries(0);
+        if let Some(token) = set("TOKEN") {
+            builder = builder.token(text(token, "TOLLGATE_TOKEN")?);
+        }
+        if let Some(file) = &self.authorities {
+            builder = builder.authorities(file);
+        }
+        Ok(builder.build()?)
+    }
+
+    /// Says what came of a request: the answer in JSON, or lines that are made of it.
+    fn say(
+        &self,
+        answer: Result<serde_json::Value, ClientError>,
+        lines: impl FnOnce(&serde_json::Value) -> Vec<String>,
+    ) -> anyhow::Result<Exit> {
+        match answer {
+            Ok(value) => {
+                let text = if self.json { Vec::new() } else { lines(&value) };
+                output::outcome(self.json.then_some(&value), &text);
+                Ok(Exit::Done)
+            }
+            Err(error) => self.refused(error),
+        }
+    }
+
+    /// Says that the server said no; what failed otherwise is the caller's to tell.
+    fn refused(&self, error: ClientError) -> anyhow::Result<Exit> {
+        let ClientError::Problem(problem) = &error else { return Err(error.into()) };
+        if self.json {
+            output::outcome(Some(&serde_json::to_value(problem)?), &[]);
+        } else {
+            output::refusal(&problem.detail);
+        }
+        // A server that could not do it has not refused it.
+        Ok(if problem.status < 500 { Exit::Refused } else { Exit::Failed })
+    }
+}

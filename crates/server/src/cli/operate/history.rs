@@ -1,0 +1,174 @@
+//! `tollgate events`, `tollgate history` and `tollgate audit`: what happened.
+
+use super::To;
+use super::answer::{list, page, text, when};
+use crate::cli::{Environment, Exit, output, shown};
+use clap::Args;
+use serde_json::Value;
+use tollgate::Timestamp;
+use tollgate_client::path::{path, with_query};
+use tollgate_client::{CallId, EventsQuery, Told};
+
+#[derive(Debug, Args)]
+pub(in crate::cli) struct EventsArguments {
+    /// Of this queue alone.
+    #[arg(long, value_name = "QUEUE")]
+    queue: Option<String>,
+    /// Of this lane alone.
+    #[arg(long, value_name = "LANE")]
+    lane: Option<String>,
+    /// Of this call alone.
+    #[arg(long, value_name = "ID")]
+    call: Option<String>,
+    /// Ends after so many.
+    #[arg(long, value_name = "N")]
+    count: Option<u64>,
+    #[command(flatten)]
+    to: To,
+}
+
+#[derive(Debug, Args)]
+pub(in crate::cli) struct HistoryArguments {
+    /// Of this queue alone.
+    #[arg(long, value_name = "QUEUE")]
+    queue: Option<String>,
+    /// Of this lane alone.
+    #[arg(long, value_name = "LANE")]
+    lane: Option<String>,
+    /// Of calls that ended so alone.
+    #[arg(long, value_name = "END", value_parser = ["done", "dead", "cancelled", "expired", "superseded", "dropped"])]
+    end: Option<String>,
+    /// From this instant on, as in 2030-01-01T00:00:00Z.
+    #[arg(long, value_name = "INSTANT")]
+    from: Option<String>,
+    /// Up to this instant.
+    #[arg(long, value_name = "INSTANT")]
+    to_instant: Option<String>,
+    /// Goes on where a page ended.
+    #[arg(long, value_name = "PLACE")]
+    after: Option<String>,
+    /// At most so many, up to 1000.
+    #[arg(long, value_name = "N", default_value = "100")]
+    limit: String,
+    #[command(flatten)]
+    to: To,
+}
+
+#[derive(Debug, Args)]
+pub(in crate::cli) struct AuditArguments {
+    /// Goes on where a page ended.
+    #[arg(long, value_name = "PLACE")]
+    after: Option<String>,
+    /// At most so many, up to 1000.
+    #[arg(long, value_name = "N", default_value = "100")]
+    limit: String,
+    #[command(flatten)]
+    to: To,
+}
+
+pub(super) async fn events(
+    arguments: &EventsArguments,
+    environment: &Environment,
+) -> anyhow::Result<Exit> {
+    let EventsArguments { queue, lane, call, count, to } = arguments;
+    let call = call.as_deref().map(CallId::new);
+    let query = EventsQuery { queue: queue.clone(), lane: lane.clone(), call };
+    let mut events = to.client(environment)?.events(query);
+    let mut told = 0;
+    while count.is_none_or(|count| told < count) {
+        let next = match events.next().await {
+            Ok(next) => next,
+            Err(error) => return to.refused(error),
+        };
+        let line = match (&next, to.json) {
+            (Told::Event(it), true) => serde_json::to_string(it)?,
+            (Told::Event(it), false) => event(&serde_json::to_value(it)?, shown::now()),
+            (_, true) => r#"{"event":"missed"}"#.to_owned(),
+            (_, false) => "events were missed: it goes on with what happens now".to_owned(),
+        };
+        // Nobody may be reading any more.
+        if output::told(&line).is_err() {
+            break;
+        }
+        told += 1;
+    }
+    Ok(Exit::Done)
+}
+
+pub(super) async fn history(
+    arguments: &HistoryArguments,
+    environment: &Environment,
+) -> anyhow::Result<Exit> {
+    let HistoryArguments { queue, lane, end, from, to_instant, after, limit, to } = arguments;
+    let query = [
+        ("queue", queue.as_deref()),
+        ("lane", lane.as_deref()),
+        ("end", end.as_deref()),
+        ("from", from.as_deref()),
+        ("to", to_instant.as_deref()),
+        ("after", after.as_deref()),
+        ("limit", Some(&**limit)),
+    ];
+    let at = with_query(path(&["history"]), &query);
+    let answer = to.client(environment)?.request("GET", &at, None).await;
+    let now = shown::now();
+    to.say(answer, |answer| {
+        let mut lines: Vec<_> = list(answer, "events").iter().map(|it| event(it, now)).collect();
+        if lines.is_empty() {
+            lines.push("nothing is known of such calls".to_owned());
+        }
+        if let Some(next) = answer["next"].as_str() {
+            lines.push(format!("there may be more: --after {next}"));
+        }
+        lines
+    })
+}
+
+pub(super) async fn audit(
+    arguments: &AuditArguments,
+    environment: &Environment,
+) -> anyhow::Result<Exit> {
+    let AuditArguments { after, limit, to } = arguments;
+    let query = [("after", after.as_deref()), ("limit", Some(&**limit))];
+    let at = with_query(path(&["audit"]), &query);
+    let answer = to.client(environment)?.request("GET", &at, None).await;
+    let now = shown::now();
+    to.say(answer, |answer| {
+        page(answer, "changes", &["when", "who", "what", "name", "before", "after"], |change| {
+            let shown = |field: &str| match &change[field] {
+                Value::Null => "-".to_owned(),
+                value => value.to_string(),
+            };
+            let (kind, name) = (text(change, "kind"), text(change, "name"));
+            let who = text(change, "who");
+            vec![when(change, "at", now), who, kind, name, shown("before"), shown("after")]
+        })
+    })
+}
+
+/// What happened to a call, in a line.
+pub(super) fn event(event: &Value, now: Timestamp) -> String {
+    let place = format!("{}/{}", text(event, "queue"), text(event, "lane"));
+    let what = match event["event"].as_str().unwrap_or_default() {
+        "started" => format!("started, attempt {}{}", text(event, "attempt"), waits(event)),
+        "settled" => {
+            let until = match event["until"].as_str() {
+                Some(until) => format!(", until {until}"),
+                None => String::new(),
+            };
+            let (attempt, outcome) = (text(event, "attempt"), text(event, "outcome"));
+            format!("attempt {attempt}: {outcome}{until}{}", waits(event))
+        }
+        "ended" => format!("ended: {}", text(event, "end")),
+        other => other.to_owned(),
+    };
+    format!("{}  call {} of {place}  {what}", when(event, "at", now), text(event, "call"))
+}
+
+fn waits(event: &Value) -> String {
+    let waits = event["waits"].as_object().into_iter().flatten();
+    let said: Vec<_> = waits
+        .map(|(limit, span)| format!("{} for {limit}", span.as_str().unwrap_or_default()))
+        .collect();
+    if said.is_empty() { String::new() } else { format!(", waited {}", said.join(", ")) }
+}

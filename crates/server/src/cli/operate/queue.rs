@@ -1,0 +1,281 @@
+//! `tollgate queue`: queues and their lanes, set, shown and held back.
+
+use super::To;
+use super::answer::{page, text};
+use crate::cli::shown::table;
+use crate::cli::{Environment, Exit};
+use clap::{Args, Subcommand, ValueEnum};
+use serde_json::{Map, Value, json};
+use tollgate::Span;
+use tollgate_client::path::{path, with_query};
+
+#[derive(Debug, Subcommand)]
+pub(in crate::cli) enum QueueCommand {
+    /// Defines a queue, or changes it. What is left out is as by default.
+    #[command(
+        after_help = "Examples:\n  tollgate queue set charges\n  tollgate queue set mails --parallel 50 --failures 5 --on-dead hold\n  tollgate queue set sms --define '{\"lease\":\"1m\"}'"
+    )]
+    Set(Box<SetArguments>),
+    /// Lists queues by name.
+    #[command(after_help = "Example:\n  tollgate queue list")]
+    List(ListArguments),
+    /// Shows a queue: how much is in it, and how it is defined.
+    #[command(after_help = "Example:\n  tollgate queue show charges")]
+    Show(NameArguments),
+    /// Removes a queue that has no calls.
+    #[command(after_help = "Example:\n  tollgate queue remove charges")]
+    Remove(NameArguments),
+    /// Holds back a queue, or one of its lanes: none of its calls start.
+    #[command(
+        after_help = "Examples:\n  tollgate queue pause charges\n  tollgate queue pause charges --lane acme"
+    )]
+    Pause(LaneArguments),
+    /// Lets a queue, or one of its lanes, go on.
+    #[command(after_help = "Example:\n  tollgate queue resume charges --lane acme")]
+    Resume(LaneArguments),
+    /// Lists the lanes of a queue by name.
+    #[command(after_help = "Example:\n  tollgate queue lanes charges")]
+    Lanes(LanesArguments),
+    /// Serves a lane so many times as much as others where both wait.
+    #[command(after_help = "Example:\n  tollgate queue weigh charges acme 3")]
+    Weigh(WeighArguments),
+}
+
+#[derive(Debug, Args)]
+pub(in crate::cli) struct SetArguments {
+    /// Its name.
+    name: String,
+    /// So many calls of a lane at a time; one, in order, if left out.
+    #[arg(long, value_name = "N")]
+    parallel: Option<u32>,
+    /// How long a call is leased to a worker.
+    #[arg(long, value_name = "DURATION")]
+    lease: Option<Span>,
+    /// Failures after which a call is dead.
+    #[arg(long, value_name = "N")]
+    failures: Option<u32>,
+    /// Crashes after which a call is dead.
+    #[arg(long, value_name = "N")]
+    crashes: Option<u32>,
+    /// Pauses asked for by the upstream after which a call is dead.
+    #[arg(long, value_name = "N")]
+    limited: Option<u32>,
+    /// How long a call rests after its first failure; twice as long each time.
+    #[arg(long, value_name = "DURATION")]
+    backoff: Option<Span>,
+    /// Longest rest.
+    #[arg(long, value_name = "DURATION")]
+    backoff_max: Option<Span>,
+    /// What a dead call does to its lane.
+    #[arg(long, value_name = "WHAT", value_enum)]
+    on_dead: Option<OnDead>,
+    /// Most calls of the queue.
+    #[arg(long, value_name = "N")]
+    depth: Option<u64>,
+    /// Most dead calls that are kept.
+    #[arg(long, value_name = "N")]
+    dead: Option<u64>,
+    /// How long a duplicate is known.
+    #[arg(long, value_name = "DURATION")]
+    dedupe: Option<Span>,
+    /// The definition in JSON, as the server takes it; flags win over it.
+    #[arg(long, value_name = "JSON")]
+    define: Option<String>,
+    #[command(flatten)]
+    to: To,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub(in crate::cli) enum OnDead {
+    /// The lane goes on.
+    Skip,
+    /// The lane waits for an operator.
+    Hold,
+}
+
+#[derive(Debug, Args)]
+pub(in crate::cli) struct NameArguments {
+    /// Its name.
+    name: String,
+    #[command(flatten)]
+    to: To,
+}
+
+#[derive(Debug, Args)]
+pub(in crate::cli) struct LaneArguments {
+    /// The queue.
+    name: String,
+    /// This lane alone.
+    #[arg(long, value_name = "LANE")]
+    lane: Option<String>,
+    #[command(flatten)]
+    to: To,
+}
+
+#[derive(Debug, Args)]
+pub(in crate::cli) struct PageArguments {
+    /// Goes on behind this name.
+    #[arg(long, value_name = "NAME")]
+    after: Option<String>,
+    /// At most so many, up to 1000.
+    #[arg(long, value_name = "N", default_value = "100")]
+    limit: String,
+}
+
+#[derive(Debug, Args)]
+pub(in crate::cli) struct ListArguments {
+    #[command(flatten)]
+    page: PageArguments,
+    #[command(flatten)]
+    to: To,
+}
+
+#[derive(Debug, Args)]
+pub(in crate::cli) struct LanesArguments {
+    /// The queue.
+    name: String,
+    #[command(flatten)]
+    page: PageArguments,
+    #[command(flatten)]
+    to: To,
+}
+
+#[derive(Debug, Args)]
+pub(in crate::cli) struct WeighArguments {
+    /// The queue.
+    name: String,
+    /// The lane.
+    lane: String,
+    /// How many times as much, up to 100.
+    weight: u32,
+    #[command(flatten)]
+    to: To,
+}
+
+pub(super) async fn run(command: QueueCommand, environment: &Environment) -> anyhow::Result<Exit> {
+    match command {
+        QueueCommand::Set(arguments) => {
+            let SetArguments { name, to, .. } = &*arguments;
+            let at = path(&["queues", name]);
+            let definition = Some(arguments.definition()?);
+            let answer = to.client(environment)?.request("PUT", &at, definition).await;
+            to.say(answer, described)
+        }
+        QueueCommand::List(ListArguments { page: at, to }) => {
+            let at = with_query(path(&["queues"]), &at.query());
+            let answer = to.client(environment)?.request("GET", &at, None).await;
+            to.say(answer, |answer| page(answer, "queues", &HEAD, row))
+        }
+        QueueCommand::Show(NameArguments { name, to }) => {
+            let at = path(&["queues", &name]);
+            let answer = to.client(environment)?.request("GET", &at, None).await;
+            to.say(answer, described)
+        }
+        QueueCommand::Remove(NameArguments { name, to }) => {
+            let at = path(&["queues", &name]);
+            let answer = to.client(environment)?.request("DELETE", &at, None).await;
+            to.say(answer, |_| vec![format!("{name} is removed")])
+        }
+        QueueCommand::Pause(arguments) => hold(&arguments, "pause", environment).await,
+        QueueCommand::Resume(arguments) => hold(&arguments, "resume", environment).await,
+        QueueCommand::Lanes(LanesArguments { name, page: at, to }) => {
+            let at = with_query(path(&["queues", &name, "lanes"]), &at.query());
+            let answer = to.client(environment)?.request("GET", &at, None).await;
+            let head = ["name", "waiting", "in flight", "dead", "weight", "state", "head"];
+            to.say(answer, |answer| page(answer, "lanes", &head, lane))
+        }
+        QueueCommand::Weigh(WeighArguments { name, lane, weight, to }) => {
+            let at = path(&["queues", &name, "lanes", &lane]);
+            let body = Some(json!({"weight": weight}));
+            let answer = to.client(environment)?.request("PUT", &at, body).await;
+            to.say(answer, |_| vec![format!("{lane} has weight {weight}")])
+        }
+    }
+}
+
+async fn hold(
+    arguments: &LaneArguments,
+    action: &str,
+    environment: &Environment,
+) -> anyhow::Result<Exit> {
+    let LaneArguments { name, lane, to } = arguments;
+    let at = match lane {
+        Some(lane) => path(&["queues", name, "lanes", lane, action]),
+        None => path(&["queues", name, action]),
+    };
+    let answer = to.client(environment)?.request("POST", &at, None).await;
+    let what = lane.as_ref().unwrap_or(name);
+    to.say(answer, |answer| match answer["paused"].as_bool() {
+        Some(true) => vec![format!("{what} is paused")],
+        _ => vec![format!("{what} goes on")],
+    })
+}
+
+impl PageArguments {
+    fn query(&self) -> [(&'static str, Option<&str>); 2] {
+        [("after", self.after.as_deref()), ("limit", Some(&self.limit))]
+    }
+}
+
+impl SetArguments {
+    fn definition(&self) -> anyhow::Result<Value> {
+        let mut definition: Map<String, Value> = match &self.define {
+            Some(json) => serde_json::from_str(json)
+                .map_err(|error| anyhow::anyhow!("--define is not an object in JSON: {error}"))?,
+            None => Map::new(),
+        };
+        let span = |span: Option<Span>| span.map(|span| Value::from(span.to_string()));
+        let backoff = [("first", self.backoff), ("most", self.backoff_max)];
+        let backoff = backoff.map(|(field, given)| Some((field.to_owned(), span(given)?)));
+        let backoff: Map<String, Value> = backoff.into_iter().flatten().collect();
+        let on_dead = self.on_dead.map(|it| match it {
+            OnDead::Skip => "skip",
+            OnDead::Hold => "hold",
+        });
+        for (field, value) in [
+            ("order", self.parallel.map(|calls| json!({"parallel": calls}))),
+            ("lease", span(self.lease)),
+            ("failures_max", self.failures.map(Value::from)),
+            ("crashes_max", self.crashes.map(Value::from)),
+            ("limited_max", self.limited.map(Value::from)),
+            ("backoff", (!backoff.is_empty()).then_some(Value::from(backoff))),
+            ("on_dead", on_dead.map(Value::from)),
+            ("depth_max", self.depth.map(Value::from)),
+            ("dead_max", self.dead.map(Value::from)),
+            ("dedupe", span(self.dedupe)),
+        ] {
+            if let Some(value) = value {
+                definition.insert(field.to_owned(), value);
+            }
+        }
+        Ok(definition.into())
+    }
+}
+
+const HEAD: [&str; 6] = ["name", "waiting", "in flight", "dead", "lanes", "state"];
+
+fn row(queue: &Value) -> Vec<String> {
+    let state = if queue["paused"] == true { "paused" } else { "" };
+    let cells = ["name", "waiting", "in_flight", "dead", "lanes"].map(|field| text(queue, field));
+    cells.into_iter().chain([state.to_owned()]).collect()
+}
+
+fn lane(lane: &Value) -> Vec<String> {
+    let is = |field: &str| lane[field] == true;
+    let state = match (is("paused"), is("held")) {
+        (true, _) => "paused",
+        (_, true) => "held by a dead call",
+        _ => "",
+    };
+    let cells = ["name", "waiting", "in_flight", "dead", "weight"].map(|field| text(lane, field));
+    cells.into_iter().chain([state.to_owned(), text(lane, "head")]).collect()
+}
+
+fn described(queue: &Value) -> Vec<String> {
+    let mut lines = table(&HEAD, &[row(queue)]);
+    for (field, value) in queue["definition"].as_object().into_iter().flatten() {
+        let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        lines.push(format!("  {field}: {value}"));
+    }
+    lines
+}

@@ -1,0 +1,238 @@
+//! A server looked after from the shell: what commands ask of it, what they print, how they end.
+#![cfg(unix)]
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+use serde_json::Value;
+use std::fs;
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Child, Command, Output, Stdio};
+use tempfile::TempDir;
+
+/// A server on any free port; it ends with this.
+struct Served {
+    server: Child,
+    url: String,
+    folder: TempDir,
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        let _ = self.server.kill();
+        let _ = self.server.wait();
+    }
+}
+
+/// What a command said, and how it ended.
+struct Said {
+    code: Option<i32>,
+    text: String,
+    error: String,
+}
+
+impl Said {
+    fn json(&self) -> Value {
+        serde_json::from_str(&self.text).unwrap()
+    }
+
+    fn contains(&self, code: i32, parts: &[&str]) -> &Self {
+        assert_eq!(self.code, Some(code), "{}{}", self.text, self.error);
+        let said = format!("{}{}", self.text, self.error);
+        parts.iter().for_each(|part| assert!(said.contains(part), "{part:?} is not in {said}"));
+        self
+    }
+}
+
+fn command(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_tollgate"));
+    let variables = ["TOLLGATE_TOKEN", "TOLLGATE_LOG", "TOLLGATE_URL"];
+    for name in variables {
+        command.env_remove(name);
+    }
+    command.args(arguments).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+}
+
+impl Served {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let data = folder.path().join("data");
+        let arguments = ["serve", "--listen", "127.0.0.1:0", "--data", data.to_str().unwrap()];
+        let mut server = command(&arguments).spawn().unwrap();
+        let mut lines = BufReader::new(server.stdout.take().unwrap()).lines();
+        let line = lines.next().unwrap().unwrap();
+        let url = line.strip_prefix("tollgate listens on ").unwrap().to_owned();
+        Self { server, url, folder }
+    }
+
+    /// Runs a command, given as one would type it; what is quoted has no spaces between its parts.
+    fn run(&self, line: &str) -> Said {
+        self.with_input(line, "")
+    }
+
+    fn with_input(&self, line: &str, input: &str) -> Said {
+        let arguments: Vec<&str> = line.split_whitespace().collect();
+        let mut command = command(&arguments);
+        let mut running =
+            command.env("TOLLGATE_URL", &self.url).stdin(Stdio::piped()).spawn().unwrap();
+        running.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
+        let Output { status, stdout, stderr } = running.wait_with_output().unwrap();
+        let text = |bytes| String::from_utf8(bytes).unwrap();
+        Said { code: status.code(), text: text(stdout), error: text(stderr) }
+    }
+
+    fn json(&self, line: &str) -> Value {
+        let said = self.run(&format!("{line} --json"));
+        said.contains(0, &[]);
+        said.json()
+    }
+}
+
+#[test]
+fn limits_and_meters_are_looked_after() {
+    let served = Served::new();
+    served
+        .run("limit set stripe --rate 100/1m --burst 150")
+        .contains(0, &["stripe: 100 per 1m, burst 150"]);
+    served
+        .run("limit set openai --window 9/1d --concurrency 2")
+        .contains(0, &["9 in each 1d and 2 at a time"]);
+    served.run("limit list").contains(0, &["name", "openai", "100 per 1m"]);
+    served.run("limit pin stripe --rate 1/s").contains(0, &["pinned over it: 1 per 1s"]);
+    served.run("limit override stripe acme --sliding 5/1m").contains(0, &["acme: 5 in any 1m"]);
+    served.run("limit override stripe acme --remove").contains(0, &[]);
+    served.run("limit unpin stripe").contains(0, &["stripe: 100 per 1m"]);
+    let shown = served.json("limit show stripe");
+    assert_eq!(shown["definition"]["burst"], 150);
+    served.run("meter show stripe").contains(0, &["(global)", "150"]);
+    served.run("meter close stripe acme --for 30s --reason 429").contains(0, &["acme", "429"]);
+    served.run("meter list stripe").contains(0, &["(global)", "acme"]);
+    served.run("meter reopen stripe acme").contains(0, &[]);
+    served.run("meter reset stripe acme").contains(0, &["150"]);
+    served.run("limit pause stripe").contains(0, &["stripe is paused"]);
+    served.run("limit resume stripe").contains(0, &["stripe goes on"]);
+    served.run("limit remove stripe").contains(0, &["stripe is removed"]);
+    served.run("limit show stripe").contains(1, &["no limit is called", "define it"]);
+    assert_eq!(served.run("limit show stripe --json").json()["code"], "unknown_limit");
+    served.run("limit set stripe --burst 3").contains(2, &["--rate"]);
+    served.run("limit set stripe").contains(2, &["say what it is to be"]);
+    served.run("limit set stripe --rate much").contains(2, &["100/1m"]);
+}
+
+#[test]
+fn queues_and_calls_are_looked_after() {
+    let served = Served::new();
+    served.run("limit set api --rate 1/1h").contains(0, &[]);
+    served
+        .run("queue set q --failures 3 --backoff 2s --on-dead hold")
+        .contains(0, &["failures_max: 3"]);
+    assert_eq!(served.json("queue show q")["definition"]["on_dead"], "hold");
+    for body in ["{\"n\":1}", "two", "3"] {
+        served
+            .run(&format!("enqueue q --lane acme --toll api=1 --body {body}"))
+            .contains(0, &["waits in queue q"]);
+    }
+    served.run("queue list").contains(0, &["q", "3"]);
+    served.run("queue weigh q acme 7").contains(0, &["weight 7"]);
+    served.run("queue lanes q").contains(0, &["acme", "7"]);
+    served.run("queue pause q --lane acme").contains(0, &["acme is paused"]);
+    served
+        .run("explain 0")
+        .contains(0, &["call 0 of lane acme in queue q is waiting", "its lane is paused"]);
+    served.run("queue resume q --lane acme").contains(0, &["acme goes on"]);
+    served.run("explain 2").contains(0, &["2 of its lane go before it", "expected: in "]);
+    served
+        .run("call list q --state waiting --limit 2")
+        .contains(0, &["acme", "api=1", "--after 1"]);
+    served.run("call show 1").contains(0, &["body: \"two\""]);
+    served.run("top --once").contains(0, &["q/acme", "3"]);
+    assert_eq!(served.json("top")["lanes"][0]["waiting"], 3);
+    served.run("drain q --timeout 1ms").contains(1, &["3 calls left"]);
+    served.run("queue remove q").contains(1, &["q"]);
+    served.run("call cancel 0 1 2").contains(0, &["2 is cancelled"]);
+    served.run("call cancel 987").contains(1, &["987"]);
+    served.run("drain q").contains(0, &["q is empty"]);
+    served
+        .run("history --queue q --end cancelled")
+        .contains(0, &["call 2 of q/acme", "ended: cancelled"]);
+    served.run("queue remove q").contains(0, &["q is removed"]);
+    served.run("drain q").contains(1, &["q"]);
+}
+
+#[test]
+fn dead_letters_and_schedules_are_looked_after() {
+    let served = Served::new();
+    served.run("queue set q").contains(0, &[]);
+    served.run("dead list q").contains(0, &["no calls"]);
+    served.run("dead retry --queue q --every 1ms").contains(0, &["0 calls wait again"]);
+    served.run("dead delete --queue q").contains(0, &["0 calls are deleted"]);
+    served.run("dead retry").contains(2, &["--queue"]);
+    let set = "schedule set report --queue q --lane a --body 7 --cron @daily --zone Europe/Berlin";
+    served.run(set).contains(0, &["@daily (Europe/Berlin)", "in "]);
+    served.run("schedule list").contains(0, &["report"]);
+    served.run("schedule pause report").contains(0, &[]);
+    assert_eq!(served.json("schedule show report")["paused"], true);
+    served.run("schedule resume report").contains(0, &[]);
+    served.run("schedule remove report").contains(0, &["report is removed"]);
+    served.run("schedule show report").contains(1, &["report"]);
+}
+
+#[test]
+fn a_file_of_calls_is_handed_in_and_goes_on_where_it_was_refused() {
+    let served = Served::new();
+    served.run("queue set q").contains(0, &[]);
+    let call = |n: u32| format!("{{\"lane\":\"a\",\"body\":{n}}}\n");
+    let file = served.folder.path().join("calls.ndjson");
+    let good: String = (0..2_500).map(call).collect();
+    fs::write(&file, &good).unwrap();
+    let from_file = format!("enqueue q --file {}", file.display());
+    served.run(&from_file).contains(0, &["2500 calls were accepted"]);
+    assert_eq!(served.json("queue show q")["waiting"], 2_500);
+    let bad = good.clone() + "{\"lane\":\"\"}\n";
+    let said = served.with_input("enqueue q --file - --json", &bad);
+    said.contains(1, &[]);
+    assert_eq!((&said.json()["accepted"], &said.json()["line"]), (&2_000.into(), &2_501.into()));
+    let said = served.with_input("enqueue q --file - --skip 2000", &good);
+    said.contains(0, &["500 calls were accepted"]);
+    let said = served.with_input("enqueue q --file -", &(call(1) + "nothing\n"));
+    said.contains(2, &["line 2 is not JSON", "--skip 1"]);
+    served.run("enqueue q").contains(2, &["--lane"]);
+    served.run("enqueue q --file nowhere.ndjson").contains(2, &["cannot read nowhere.ndjson"]);
+}
+
+#[test]
+fn events_are_told_as_they_happen() {
+    let served = Served::new();
+    served.run("queue set q").contains(0, &[]);
+    let mut listening = command(&["events", "--count", "1", "--json", "--server", &served.url]);
+    let mut listening = listening.spawn().unwrap();
+    let mut line = String::new();
+    // It may begin to listen after the first.
+    while listening.try_wait().unwrap().is_none() {
+        served.run("enqueue q --lane a").contains(0, &[]);
+    }
+    BufReader::new(listening.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    let event: Value = serde_json::from_str(&line).unwrap();
+    assert_eq!((&event["event"], &event["queue"]), (&"enqueued".into(), &"q".into()));
+}
+
+#[test]
+fn who_finds_no_server_is_told_the_cure() {
+    let served = Served::new();
+    let url = served.url.clone();
+    drop(served);
+    let Output { status, stderr, .. } =
+        command(&["limit", "list", "--server", &url]).output().unwrap();
+    let told = String::from_utf8(stderr).unwrap();
+    assert_eq!(status.code(), Some(2));
+    assert!(told.contains("is it running?") && told.contains("tollgate serve"), "{told}");
+}
+
+#[test]
+fn shells_are_told_what_there_is() {
+    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+        let Output { status, stdout, .. } = command(&["completions", shell]).output().unwrap();
+        let text = String::from_utf8(stdout).unwrap();
+        assert_eq!(status.code(), Some(0));
+        assert!(text.contains("enqueue") && text.contains("limit"), "{text}");
+    }
+}
