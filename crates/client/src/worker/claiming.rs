@@ -63,9 +63,18 @@ pub(super) struct Claimed {
     pub(super) settled: Vec<SettledWire>,
 }
 
+/// How long a claim waits that has nothing else to tell.
+pub(super) fn wait(setup: &Setup) -> Span {
+    if setup.is_draining { DRAIN_WAIT } else { CLAIM_WAIT }
+}
+
 /// The request for up to so many calls, which takes along what is to be settled.
-pub(super) fn ask(setup: &Setup, most: usize, settle: &[Unsettled]) -> Result<Asked, ClientError> {
-    let wait = if setup.is_draining { DRAIN_WAIT } else { CLAIM_WAIT };
+pub(super) fn ask(
+    setup: &Setup,
+    most: usize,
+    wait: Span,
+    settle: &[Unsettled],
+) -> Result<Asked, ClientError> {
     let wire = ClaimWire {
         max: most,
         wait: SpanWire(wait),

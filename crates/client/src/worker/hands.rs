@@ -15,7 +15,7 @@ use std::future::{Future, pending};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::task::{Id, JoinError, JoinSet};
+use tokio::task::{Id, JoinError, JoinSet, yield_now};
 use tokio::time::Instant;
 use tollgate_core::Span;
 use tollgate_engine::{Outcome, Worked};
@@ -108,7 +108,7 @@ where
                 () = &mut stop, if self.stopped.is_none() => self.stop(),
                 answer = ready(&mut self.claiming) => self.claimed(answer),
                 answer = ready(&mut self.sending) => self.settled(answer),
-                Some(ended) = self.running.join_next_with_id() => self.finish(ended),
+                Some(ended) = self.running.join_next_with_id() => self.finish_all(ended).await,
                 () = rest_until(wakes) => {}
             }
         };
@@ -195,10 +195,12 @@ where
         if free == 0 || self.settling.len() > self.setup.concurrency + UNSETTLED_MAX {
             return;
         }
-        // The last of a queue that drains is settled at once: a claim would wait with the answer.
+        let settlements = self.settling.take_along();
+        // With the last of a queue that drains nobody waits for more: the answer says that they are settled.
         let may_be_last = self.setup.is_draining && self.running.is_empty();
-        let settlements = if may_be_last { Vec::new() } else { self.settling.take_along() };
-        let asked = claiming::ask(&self.setup, free, &settlements);
+        let is_waited_for = may_be_last && !settlements.is_empty();
+        let wait = if is_waited_for { Span::ZERO } else { claiming::wait(&self.setup) };
+        let asked = claiming::ask(&self.setup, free, wait, &settlements);
         let client = self.client.clone();
         let answer = async move { claiming::claim(client, asked?).await };
         self.claiming = Some(Sent { answer: Box::pin(answer), settlements });
@@ -269,6 +271,16 @@ where
         });
         self.leases.insert(task.id(), lease.clone());
         self.held.hold(lease, task, ends);
+    }
+
+    /// Those that end at the same time go together: others are let run once, for as long as that brings more.
+    async fn finish_all(&mut self, first: Result<(Id, Ended), JoinError>) {
+        let mut ended = Some(first);
+        while let Some(one) = ended {
+            self.finish(one);
+            yield_now().await;
+            ended = self.running.try_join_next_with_id();
+        }
     }
 
     /// Settles what a handler made of its call, with all others that ended meanwhile.
