@@ -7,7 +7,7 @@ use tokio::task::{JoinHandle, yield_now};
 use tokio::time::timeout;
 use tollgate::{ManualClock, Tollgate};
 use tollgate_client::{Client, ClientError};
-use tollgate_server::{Server, Settings, Token};
+use tollgate_server::{Server, Settings, Token, TokenSpec};
 
 /// Longest wait for something that happens at once.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
@@ -51,8 +51,9 @@ impl Served {
 
     /// Starts it again, where it was.
     pub(crate) async fn start(&mut self, token: Option<&str>) {
-        let token = token.map(|token| Token::new(token).unwrap());
-        let settings = Settings { listen: self.address, token };
+        let tokens = token.map(|token| TokenSpec::admin(&Token::new(token).unwrap()));
+        let tokens = tokens.into_iter().collect();
+        let settings = Settings { tokens, ..Settings::new(self.address) };
         let server = Server::bind(self.gate.clone(), settings).await.unwrap();
         self.address = server.address();
         let (stop, stopped) = oneshot::channel();

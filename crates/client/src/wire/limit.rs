@@ -124,6 +124,8 @@ pub(crate) struct LimitStateWire {
     overrides: Vec<OverrideWire>,
     #[serde(default)]
     history: Vec<ChangeWire>,
+    #[serde(default)]
+    paused: bool,
     totals: Option<LimitTotalsWire>,
 }
 
@@ -163,6 +165,7 @@ impl From<LimitStateWire> for LimitState {
             pinned: wire.pinned.map(Limit::from),
             overrides: overrides.map(|it| (it.partition, it.definition.into())).collect(),
             history: history.collect(),
+            is_paused: wire.paused,
             totals: wire.totals.map(Into::into),
         }
     }

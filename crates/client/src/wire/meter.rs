@@ -16,6 +16,8 @@ pub(crate) struct MeterWire {
     available: i64,
     in_flight: u64,
     waiting: u64,
+    #[serde(default)]
+    paused: bool,
     next_admission_ms: Option<u64>,
     reset_after_ms: u64,
     admitted: Option<TallyWire>,
@@ -47,6 +49,7 @@ impl From<MeterWire> for MeterState {
             definition,
             in_flight: wire.in_flight,
             waiting: wire.waiting,
+            is_paused: wire.paused,
             next_admission_after: wire.next_admission_ms.map(Span::from_millis),
             admitted: wire.admitted.map(Into::into),
             closed: closed.map(|span| (span, wire.closed_reason.unwrap_or_default())),
