@@ -11,6 +11,7 @@ use std::str::FromStr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 use subtle::ConstantTimeEq;
+use tollgate::RESERVED_QUEUE;
 
 /// Longest namespace in bytes: it is a part of every name, and takes its room there.
 const NAMESPACE_BYTES_MAX: usize = 64;
@@ -32,13 +33,17 @@ pub struct Namespace {
 
 /// Why a text is not a namespace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("a namespace has 1 to {NAMESPACE_BYTES_MAX} bytes and no slash, as in \"acme\"")]
+#[error(
+    "a namespace has 1 to {NAMESPACE_BYTES_MAX} bytes and no slash, as in \"acme\", and does not begin with {RESERVED_QUEUE:?}"
+)]
 pub struct NamespaceError;
 
 impl Namespace {
     /// Checks that no other namespace can begin like it.
     pub fn new(text: &str) -> Result<Self, NamespaceError> {
         match text.len() {
+            // It could have no queues: those would be taken for Tollgate's own.
+            _ if text.starts_with(RESERVED_QUEUE) => Err(NamespaceError),
             1..=NAMESPACE_BYTES_MAX if !text.contains('/') => {
                 Ok(Self { prefix: format!("{text}/").into() })
             }
@@ -258,7 +263,7 @@ mod tests {
     #[test]
     fn a_namespace_is_no_part_of_another() {
         assert_eq!(Namespace::new("acme").map(|it| it.prefix().to_owned()), Ok("acme/".to_owned()));
-        for text in ["", "a/b", "/", &"x".repeat(65)] {
+        for text in ["", "a/b", "/", "tollgate:a", &"x".repeat(65)] {
             assert_eq!(Namespace::new(text), Err(NamespaceError), "{text:?}");
         }
     }

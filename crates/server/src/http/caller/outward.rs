@@ -1,7 +1,7 @@
 //! The engine's errors in the caller's own words: they name what is in the store.
 
 use super::Caller;
-use tollgate::lanes::{ActError, LimitName, MeterError, QueueName, TollError};
+use tollgate::lanes::{ActError, LimitName, MeterError, QueueError, QueueName, TollError};
 use tollgate::{AskError, Error, NameError, Refusal};
 
 /// What is said of a thing that is not the caller's: that there is one, but not which.
@@ -18,7 +18,8 @@ impl Caller {
             Error::Invalid(error) => Error::Invalid(self.ask(error)),
             Error::Act(error) => Error::Act(self.act(error)),
             Error::Meter(error) => Error::Meter(self.meter(error)),
-            // Stores and rules of queues name no limit and no queue.
+            Error::Queue(error) => Error::Queue(self.spec(error)),
+            // A store names no limit and no queue.
             other => other,
         }
     }
@@ -73,16 +74,27 @@ impl Caller {
         }
     }
 
-    fn toll(&self, error: TollError) -> TollError {
-        use TollError::{UnknownLimit, WeightOverCapacity, WeightZero};
-        match error {
-            UnknownLimit { limit } => UnknownLimit { limit: self.limit(limit) },
-            WeightZero { limit } => WeightZero { limit: self.limit(limit) },
-            WeightOverCapacity { limit, weight, capacity } => {
-                WeightOverCapacity { limit: self.limit(limit), weight, capacity }
-            }
-            other => other,
+    fn toll(&self, mut error: TollError) -> TollError {
+        use TollError::{
+            BodyNotJson, NoPartition, NoWeight, UnknownLimit, WeightOverCapacity, WeightZero,
+        };
+        if let UnknownLimit { limit }
+        | WeightZero { limit }
+        | WeightOverCapacity { limit, .. }
+        | BodyNotJson { limit, .. }
+        | NoPartition { limit, .. }
+        | NoWeight { limit, .. } = &mut error
+        {
+            *limit = self.limit(limit.clone());
         }
+        error
+    }
+
+    fn spec(&self, mut error: QueueError) -> QueueError {
+        if let QueueError::TollWeight { limit } | QueueError::TollLike { limit } = &mut error {
+            *limit = self.limit(limit.clone());
+        }
+        error
     }
 
     fn meter(&self, error: MeterError) -> MeterError {
@@ -131,6 +143,18 @@ mod tests {
         let error = gate.consume(global(&*name)).await.unwrap_err();
         let told = caller.outward(error).to_string();
         assert!(told.starts_with("limit stripe refuses"), "{told}");
+    }
+
+    #[test]
+    fn what_a_queue_asks_for_is_named_as_the_caller_does() {
+        let caller = bound_to("acme");
+        let limit = || LimitName::new(&caller.inner("stripe")).unwrap();
+        let weightless = Error::Queue(QueueError::TollWeight { limit: limit() });
+        let unsaid = TollError::WeightZero { limit: limit() };
+        for error in [weightless, ActError::Toll { at: 0, error: unsaid }.into()] {
+            let told = caller.outward(error).to_string();
+            assert!(told.contains("stripe") && !told.contains("acme"), "{told}");
+        }
     }
 
     #[test]
