@@ -1,10 +1,12 @@
 //! Settings: what the server was told by its file, the environment and flags, in that order.
 
 mod desired;
+mod diff;
 mod file;
 mod layers;
 
 pub(crate) use desired::Desired;
+pub(crate) use diff::{Actual, Difference, differences};
 pub(crate) use layers::ServerWire;
 
 use crate::access::{TokenSpec, Tokens};

@@ -236,3 +236,31 @@ fn shells_are_told_what_there_is() {
         assert!(text.contains("enqueue") && text.contains("limit"), "{text}");
     }
 }
+
+#[test]
+fn a_file_is_compared_and_then_applied() {
+    let served = Served::new();
+    let file = served.folder.path().join("tollgate.toml");
+    let write = |limit: u32| {
+        let text = format!(
+            "[limits.stripe]\nrule = \"token_bucket\"\nlimit = {limit}\nper = \"1m\"\n\n[limits.stripe.partitions.big]\nrule = \"concurrency\"\nlimit = 3\n\n[queues.charges]\nlease = \"5s\"\ntolls = [{{ limit = \"stripe\" }}]\n"
+        );
+        fs::write(&file, text).unwrap();
+    };
+    write(100);
+    let apply = format!("apply {}", file.display());
+    let checked = served.run(&format!("{apply} --check"));
+    checked.contains(1, &["+ limit stripe: {", "+ queue charges: {", "3 changes would be made"]);
+    served.run("limit show stripe").contains(1, &["stripe"]);
+    served.run(&apply).contains(0, &["3 changes were made"]);
+    served.run("limit show stripe").contains(0, &["100 per 1m", "big: 3 at a time"]);
+    served.run(&format!("{apply} --check")).contains(0, &["all is as the file says"]);
+    write(50);
+    let json = served.run(&format!("{apply} --check --json"));
+    assert_eq!((json.code, &json.json()["applied"]), (Some(1), &Value::Bool(false)));
+    assert_eq!(json.json()["changes"][0]["after"]["limit"], 50);
+    let said = served.run(&apply);
+    said.contains(0, &["~ limit stripe", "limit: 100 -> 50", "1 change was made"]);
+    fs::write(&file, "[limits.stripe]\nrule = \"none\"\n").unwrap();
+    served.run(&apply).contains(2, &["tollgate.toml:1: limits.stripe: "]);
+}

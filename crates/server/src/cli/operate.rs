@@ -1,6 +1,7 @@
 //! Commands that ask a server: what they take, and how its answers are shown.
 
 mod answer;
+mod apply;
 mod call;
 mod dead;
 mod drain;
@@ -65,6 +66,14 @@ pub(super) enum OperateCommand {
     /// Tells what came of calls, newest first.
     #[command(after_help = "Example:\n  tollgate history --queue charges --end dead --limit 20")]
     History(history::HistoryArguments),
+    /// Makes limits and queues what a file says, and shows what that changes.
+    ///
+    /// What the file does not name is left as it is. Ends with 0 if all is as the file says, and with
+    /// --check with 1 if it is not.
+    #[command(
+        after_help = "Examples:\n  tollgate apply tollgate.toml --check\n  tollgate apply tollgate.toml"
+    )]
+    Apply(apply::ApplyArguments),
     /// Tells who changed which limit or queue, newest first.
     #[command(after_help = "Example:\n  tollgate audit --limit 20")]
     Audit(history::AuditArguments),
@@ -101,6 +110,7 @@ pub(super) fn operate(command: OperateCommand, environment: &Environment) -> any
             OperateCommand::Top(arguments) => top::run(&arguments, environment).await,
             OperateCommand::Events(arguments) => history::events(&arguments, environment).await,
             OperateCommand::History(arguments) => history::history(&arguments, environment).await,
+            OperateCommand::Apply(arguments) => apply::run(&arguments, environment).await,
             OperateCommand::Audit(arguments) => history::audit(&arguments, environment).await,
         }
     })

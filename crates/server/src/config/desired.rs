@@ -1,6 +1,9 @@
 //! Limits and queues as a file wants them.
 
+use super::ConfigError;
+use super::file::FileWire;
 use std::collections::BTreeMap;
+use std::path::Path;
 use tollgate::lanes::QueueSpec;
 use tollgate::{Error, Limit, Tollgate};
 
@@ -19,6 +22,11 @@ pub(crate) struct DesiredLimit {
 }
 
 impl Desired {
+    /// What a file says, checked.
+    pub(crate) fn read(path: &Path) -> Result<Self, ConfigError> {
+        FileWire::read(path)?.desired()
+    }
+
     pub(crate) fn has_queues(&self) -> bool {
         !self.queues.is_empty()
     }

@@ -1,7 +1,7 @@
 //! Definitions of limits and queues in the API's form, for files that hold them.
 
 use super::caller::Caller;
-use super::wire::limit::LimitWire;
+use super::wire::limit::{DefinitionWire, LimitWire};
 use super::wire::object::Object;
 use super::wire::queue::QueueWire;
 use serde_json::Value;
@@ -22,4 +22,15 @@ pub(crate) fn queue(value: Value) -> Result<QueueSpec, String> {
     let spec = wire.spec(&Caller::ANYONE).map_err(|error| error.to_string())?;
     spec.check().map_err(|error| error.to_string())?;
     Ok(spec)
+}
+
+/// A limit as the API shows it.
+pub(crate) fn shown_limit(limit: &Limit) -> Value {
+    // Our wire types have text keys and no maps that fail.
+    serde_json::to_value(DefinitionWire::from(limit)).unwrap_or_default()
+}
+
+/// A queue as the API shows it, with every setting.
+pub(crate) fn shown_queue(spec: &QueueSpec) -> Value {
+    serde_json::to_value(QueueWire::new(spec, &Caller::ANYONE)).unwrap_or_default()
 }
