@@ -6,5 +6,6 @@ mod limits;
 mod loss;
 mod operating;
 mod passes;
+mod secure;
 pub(crate) mod served;
 mod workers;

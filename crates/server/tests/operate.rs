@@ -111,6 +111,8 @@ fn limits_and_meters_are_looked_after() {
     served.run("limit pause stripe").contains(0, &["stripe is paused"]);
     served.run("limit resume stripe").contains(0, &["stripe goes on"]);
     served.run("limit remove stripe").contains(0, &["stripe is removed"]);
+    served.run("audit").contains(0, &["limit", "stripe", "openai"]);
+    assert_eq!(served.json("audit --limit 1")["changes"][0]["name"], "stripe");
     served.run("limit show stripe").contains(1, &["no limit is called", "define it"]);
     assert_eq!(served.run("limit show stripe --json").json()["code"], "unknown_limit");
     served.run("limit set stripe --burst 3").contains(2, &["--rate"]);

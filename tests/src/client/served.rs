@@ -52,8 +52,12 @@ impl Served {
     /// Starts it again, where it was.
     pub(crate) async fn start(&mut self, token: Option<&str>) {
         let tokens = token.map(|token| TokenSpec::admin(&Token::new(token).unwrap()));
-        let tokens = tokens.into_iter().collect();
-        let settings = Settings { tokens, ..Settings::new(self.address) };
+        let settings =
+            Settings { tokens: tokens.into_iter().collect(), ..Settings::new(self.address) };
+        self.start_with(settings).await;
+    }
+
+    pub(crate) async fn start_with(&mut self, settings: Settings) {
         let server = Server::bind(self.gate.clone(), settings).await.unwrap();
         self.address = server.address();
         let (stop, stopped) = oneshot::channel();
