@@ -58,6 +58,7 @@ pub(crate) struct Config {
     pub(crate) log: String,
     pub(crate) log_format: LogFormat,
     pub(crate) tls: Option<Tls>,
+    pub(crate) redact_bodies: bool,
     pub(crate) history: (Span, u64),
     pub(crate) tokens: Vec<TokenSpec>,
     pub(crate) desired: Desired,

@@ -43,6 +43,8 @@ pub(crate) struct App {
     pub(crate) shutdown: Shutdown,
     /// The room for large bodies.
     pub(crate) room: body::Room,
+    /// Bodies are kept from those who look at calls.
+    pub(crate) redact_bodies: bool,
 }
 
 /// The application as handlers get it.

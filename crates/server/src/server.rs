@@ -37,12 +37,14 @@ pub struct Settings {
     pub tokens: Vec<TokenSpec>,
     /// The certificate, if it talks TLS.
     pub tls: Option<Tls>,
+    /// Keeps the bodies of calls from those who look at them.
+    pub redact_bodies: bool,
 }
 
 impl Settings {
     /// Listens there, wants no token and talks plainly.
     pub fn new(listen: SocketAddr) -> Self {
-        Self { listen, tokens: Vec::new(), tls: None }
+        Self { listen, tokens: Vec::new(), tls: None, redact_bodies: false }
     }
 }
 
@@ -94,7 +96,7 @@ impl fmt::Debug for Server {
 impl Server {
     /// Takes the address. Connections wait until [`Server::serve`] runs.
     pub async fn bind(gate: Tollgate, settings: Settings) -> Result<Self, StartError> {
-        let Settings { listen, tokens, tls } = settings;
+        let Settings { listen, tokens, tls, redact_bodies } = settings;
         let tokens = Tokens::new(tokens)?;
         check_reach(&tokens, listen)?;
         let tokens = KnownTokens::new(tokens);
@@ -104,7 +106,8 @@ impl Server {
         let address = listener.local_addr().map_err(failed)?;
         let (bell, shutdown) = shutdown();
         let room = Room::default();
-        let app = App { gate, seal, tokens, shutdown: shutdown.clone(), room };
+        let shutdown_seen = shutdown.clone();
+        let app = App { gate, seal, tokens, shutdown: shutdown_seen, room, redact_bodies };
         let app = Arc::new(app);
         let door = Arc::new(routes::door(app.clone()));
         Ok(Self { listener, address, tls, app, door, bell, shutdown })

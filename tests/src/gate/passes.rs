@@ -52,6 +52,19 @@ async fn a_slot_is_held_while_its_pass_lives_and_freed_when_it_goes() {
     assert!(opened.gate().consume(global("l")).await.is_ok());
 }
 
+/// When a slot is free again nobody knows: who would wait less than its holder may, waits.
+#[tokio::test]
+async fn who_waits_for_a_slot_is_not_sent_away_for_its_holders_deadline() {
+    let opened = Opened::with(Limit::concurrency(1)).await;
+    let pass = opened.gate().consume(global("l")).await.unwrap();
+    let gate = opened.gate().clone();
+    let waiting = async move { gate.acquire(global("l")).max_wait(Span::from_secs(1)).await };
+    let waiting = tokio::spawn(waiting);
+    opened.is_so(CallId(0), |found| matches!(found.reasons[..], [Reason::Meter { .. }])).await;
+    drop(pass);
+    drop(patiently(waiting).await.unwrap().unwrap());
+}
+
 #[tokio::test]
 async fn the_true_cost_is_settled_once() {
     let opened = Opened::with(Limit::per_hour(1_000)).await;

@@ -1,6 +1,6 @@
 //! Calls: read with why they wait, listed, taken back.
 
-use super::started::Started;
+use super::started::{Kept, Started};
 use serde_json::json;
 use tollgate::Span;
 
@@ -68,4 +68,21 @@ async fn a_call_that_only_lacks_a_worker_says_so() {
     let id = server.enqueue(&json!({"lane": "a", "delay": "1h"})).await.remove(0);
     server.clock.advance(Span::from_secs(3600));
     server.until_reason(&id, "no_worker").await;
+}
+
+#[tokio::test]
+async fn bodies_are_kept_from_those_who_look_if_that_is_chosen() {
+    let listen = ([127, 0, 0, 1], 0).into();
+    let settings =
+        tollgate_server::Settings { redact_bodies: true, ..tollgate_server::Settings::new(listen) };
+    let server = Started::on(Kept::InFolder, settings).await;
+    server.put("/v1/queues/q", &json!({})).await.success();
+    let id = server.enqueue(&json!({"lane": "a", "body": {"iban": "DE02"}})).await.remove(0);
+    let looked_at = server.get(&format!("/v1/calls/{id}")).await.success();
+    assert_eq!((looked_at.get("body"), &looked_at["body_bytes"]), (None, &json!(15)));
+    let schedule =
+        json!({"queue": "q", "cron": "@daily", "call": {"lane": "a", "body": {"iban": "DE02"}}});
+    let looked_at = server.put("/v1/schedules/s", &schedule).await.success();
+    assert_eq!(looked_at["call"].get("body"), None);
+    assert_eq!(server.claim(&json!({})).await[0]["body"], json!({"iban": "DE02"}));
 }

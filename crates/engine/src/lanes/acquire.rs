@@ -18,7 +18,7 @@ use std::task::Poll;
 use tokio::sync::oneshot;
 use tollgate_core::contract::{CallsQuery, Lanes, MeterName, StoreError};
 use tollgate_core::lanes::{Act, CallId, Lease, NewCall, QueueSpec, Settle, Settlement, Started};
-use tollgate_core::{LaneName, QueueName, Span, Standing, Timestamp, Toll};
+use tollgate_core::{Cause, LaneName, QueueName, Span, Standing, Timestamp, Toll};
 
 use super::consume::Asked;
 use super::holds::HOLD;
@@ -87,7 +87,9 @@ impl<S: Lanes + 'static> Engine<S> {
         match self.pay_asked(asked.clone()).await {
             Err(Error::Refused(refusal)) => {
                 let is_too_long = |wait: Span| refusal.retry_after.is_some_and(|span| span > wait);
-                if max_wait.is_some_and(is_too_long) {
+                // Slots are told to be free when their holds expire, and may be at any time before.
+                let is_known = refusal.cause != Cause::Slots;
+                if is_known && max_wait.is_some_and(is_too_long) {
                     return Err(refusal.into());
                 }
             }

@@ -26,8 +26,9 @@ pub(super) fn serve(arguments: &ServeArguments, environment: &Environment) -> an
             }
         };
         config.desired.put_in_force(&gate, ACTOR).await?;
-        let Config { tokens, tls, listen, .. } = config;
-        let server = Server::bind(gate.clone(), Settings { listen, tokens, tls }).await?;
+        let Config { tokens, tls, listen, redact_bodies, .. } = config;
+        let settings = Settings { listen, tokens, tls, redact_bodies };
+        let server = Server::bind(gate.clone(), settings).await?;
         log::start(config.log_format, &config.log)?;
         descriptors::raise_limit();
         serve_until_told(server, &gate, (&source, config.data.as_deref())).await

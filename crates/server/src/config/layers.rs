@@ -21,6 +21,7 @@ pub(crate) struct ServerWire {
     pub(crate) log_format: Option<LogFormat>,
     pub(crate) tls_cert: Option<PathBuf>,
     pub(crate) tls_key: Option<PathBuf>,
+    pub(crate) redact_bodies: Option<bool>,
     pub(crate) history_age: Option<String>,
     pub(crate) history_bytes: Option<u64>,
 }
@@ -46,6 +47,7 @@ impl ServerWire {
             log_format: log_format.transpose()?,
             tls_cert: path("TLS_CERT"),
             tls_key: path("TLS_KEY"),
+            redact_bodies: parsed("REDACT_BODIES", text("REDACT_BODIES")?)?,
             history_age: text("HISTORY_AGE")?,
             history_bytes: parsed("HISTORY_BYTES", text("HISTORY_BYTES")?)?,
         };
@@ -70,6 +72,7 @@ impl ServerWire {
             log_format: self.log_format.or(below.log_format),
             tls_cert: self.tls_cert.or(below.tls_cert),
             tls_key: self.tls_key.or(below.tls_key),
+            redact_bodies: self.redact_bodies.or(below.redact_bodies),
             history_age: self.history_age.or(below.history_age),
             history_bytes: self.history_bytes.or(below.history_bytes),
         }
@@ -104,6 +107,7 @@ impl ServerWire {
             log: needed("log", self.log)?,
             log_format: needed("log_format", self.log_format)?,
             tls,
+            redact_bodies: needed("redact_bodies", self.redact_bodies)?,
             history: (age, needed("history_bytes", self.history_bytes)?),
             tokens,
             desired,

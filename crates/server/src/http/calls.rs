@@ -52,7 +52,7 @@ pub(super) async fn read(
     let (explanation, now) = (app.gate.explain(call).await?, app.gate.now().await?);
     let whole = WholeCallWire {
         call: CallViewWire::new(&view, &caller, now),
-        body: BodyWire::new(&body),
+        body: BodyWire::looked_at(&body, &app),
         waiting: explanation
             .map(|it| ExplanationWire::new(&it, app.gate.asking(&view.queue), &caller, now)),
         history: history.iter().map(|event| EventWire::new(event, &caller)).collect(),

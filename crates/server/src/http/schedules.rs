@@ -1,6 +1,5 @@
 //! `/v1/schedules`: calls that are handed in at the ticks of a cron expression, or once.
 
-use super::Shared;
 use super::body::{Json, JsonIfAny, Large};
 use super::caller::Caller;
 use super::path::{InPath, Page, cut, wanted};
@@ -11,10 +10,11 @@ use super::wire::meter::NothingWire;
 use super::wire::new_call::Desk;
 use super::wire::object::Object;
 use super::wire::schedule::{SchedulePageWire, ScheduleStateWire, ScheduleWire};
+use super::{App, Shared};
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use tollgate::lanes::QueueName;
-use tollgate::{AskError, Error, Now, Timestamp, Tollgate};
+use tollgate::{AskError, Error, Now, Timestamp};
 
 type Nothing = JsonIfAny<NothingWire>;
 
@@ -37,7 +37,7 @@ pub(super) async fn define(
     let call = call.new_call(Desk { caller: &caller, queue: Some(&queue), now });
     let call = call.map_err(|fault| fault.problem("call"))?;
     let schedule = app.gate.schedule_new(&caller.inner(&name), when, call).await?;
-    Ok(Json(ScheduleStateWire::new(&schedule, &caller)).into_response())
+    Ok(Json(ScheduleStateWire::new(&schedule, &caller, &app)).into_response())
 }
 
 pub(super) async fn read(
@@ -45,7 +45,7 @@ pub(super) async fn read(
     caller: Caller,
     InPath(name): InPath<String>,
 ) -> Result<Response, Problem> {
-    state(&app.gate, &caller, &name).await
+    state(&app, &caller, &name).await
 }
 
 pub(super) async fn list(
@@ -58,7 +58,7 @@ pub(super) async fn list(
     found.retain(|schedule| caller.outer(&schedule.name).is_some());
     let has_more = cut(&mut found, page.limit);
     let last = found.last().map(|schedule| caller.shown(&schedule.name).to_owned());
-    let schedules = found.iter().map(|it| ScheduleStateWire::new(it, &caller)).collect();
+    let schedules = found.iter().map(|it| ScheduleStateWire::new(it, &caller, &app)).collect();
     Ok(Json(SchedulePageWire { schedules, next: last.filter(|_| has_more) }).into_response())
 }
 
@@ -81,7 +81,7 @@ pub(super) async fn pause(
     _: Nothing,
 ) -> Result<Response, Problem> {
     app.gate.pause_schedule(&caller.inner(&name)).await?;
-    state(&app.gate, &caller, &name).await
+    state(&app, &caller, &name).await
 }
 
 pub(super) async fn resume(
@@ -91,13 +91,13 @@ pub(super) async fn resume(
     _: Nothing,
 ) -> Result<Response, Problem> {
     app.gate.resume_schedule(&caller.inner(&name)).await?;
-    state(&app.gate, &caller, &name).await
+    state(&app, &caller, &name).await
 }
 
-async fn state(gate: &Tollgate, caller: &Caller, name: &str) -> Result<Response, Problem> {
-    let schedule = gate.schedule_state(&caller.inner(name)).await?;
+async fn state(app: &App, caller: &Caller, name: &str) -> Result<Response, Problem> {
+    let schedule = app.gate.schedule_state(&caller.inner(name)).await?;
     let schedule = schedule.ok_or_else(|| unknown(name))?;
-    Ok(Json(ScheduleStateWire::new(&schedule, caller)).into_response())
+    Ok(Json(ScheduleStateWire::new(&schedule, caller, app)).into_response())
 }
 
 fn unknown(name: &str) -> Problem {

@@ -5,6 +5,7 @@ use super::explanation::ExplanationWire;
 use super::id::IdWire;
 use super::instant::InstantWire;
 use super::priority::PriorityWire;
+use crate::http::App;
 use crate::http::caller::Caller;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -87,6 +88,9 @@ pub(in crate::http) struct BodyWire<'a> {
     body: Option<&'a RawValue>,
     #[serde(skip_serializing_if = "Option::is_none")]
     body_base64: Option<String>,
+    /// How long it is, in place of it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    body_bytes: Option<usize>,
 }
 
 #[derive(Debug, Serialize)]
@@ -107,6 +111,14 @@ pub(in crate::http) struct AttemptsWire {
 }
 
 impl<'a> BodyWire<'a> {
+    /// What those are told who look: all, or how long it is.
+    pub(in crate::http) fn looked_at(bytes: &'a [u8], app: &App) -> Self {
+        if app.redact_bodies {
+            return Self { body_bytes: Some(bytes.len()), ..Self::default() };
+        }
+        Self::new(bytes)
+    }
+
     pub(in crate::http) fn new(bytes: &'a [u8]) -> Self {
         if bytes.is_empty() {
             return Self::default();
@@ -114,9 +126,9 @@ impl<'a> BodyWire<'a> {
         // With anything around it, it would not come out as it went in.
         match serde_json::from_slice::<&RawValue>(bytes) {
             Ok(json) if json.get().len() == bytes.len() => {
-                Self { body: Some(json), body_base64: None }
+                Self { body: Some(json), ..Self::default() }
             }
-            _ => Self { body: None, body_base64: Some(STANDARD.encode(bytes)) },
+            _ => Self { body_base64: Some(STANDARD.encode(bytes)), ..Self::default() },
         }
     }
 }

@@ -6,6 +6,7 @@ use super::new_call::{CONTENT_KEYS, CallWire};
 use super::object::Object;
 use super::priority::PriorityWire;
 use super::span::SpanWire;
+use crate::http::App;
 use crate::http::caller::Caller;
 use crate::http::problem::{Problem, invalid_field};
 use serde::{Deserialize, Serialize};
@@ -117,7 +118,7 @@ impl ScheduleWire<'_> {
 }
 
 impl<'a> ScheduleStateWire<'a> {
-    pub(in crate::http) fn new(schedule: &'a Schedule, caller: &Caller) -> Self {
+    pub(in crate::http) fn new(schedule: &'a Schedule, caller: &Caller, app: &App) -> Self {
         let (cron, zone, at) = match &schedule.when {
             When::Cron(cron) => (Some(cron.to_string()), Some(cron.zone().to_owned()), None),
             When::Once(at) => (None, None, Some(InstantWire(*at))),
@@ -128,7 +129,7 @@ impl<'a> ScheduleStateWire<'a> {
             cron,
             zone,
             at,
-            call: ScheduledCallWire::new(&schedule.call, caller),
+            call: ScheduledCallWire::new(&schedule.call, caller, app),
             paused: schedule.is_paused,
             next: schedule.next.map(InstantWire),
             last: schedule.last.map(InstantWire),
@@ -142,7 +143,7 @@ fn is_content(key: &str) -> bool {
 }
 
 impl<'a> ScheduledCallWire<'a> {
-    fn new(call: &'a NewCall, caller: &Caller) -> Self {
+    fn new(call: &'a NewCall, caller: &Caller, app: &App) -> Self {
         // Times of a schedule's call are written as from the epoch.
         let from_tick =
             |at: Option<Timestamp>| at.map(|at| SpanWire(at.since(Timestamp::default())));
@@ -154,7 +155,7 @@ impl<'a> ScheduledCallWire<'a> {
         });
         Self {
             lane: &call.lane,
-            body: BodyWire::new(&call.body),
+            body: BodyWire::looked_at(&call.body, app),
             tolls: tolls.collect(),
             priority: PriorityWire(call.priority),
             delay: from_tick(call.not_before),
