@@ -12,7 +12,7 @@ mod enqueue;
 mod events;
 mod fields;
 pub(crate) mod guard;
-mod history;
+pub(crate) mod history;
 mod lanes;
 mod limits;
 mod meters;
@@ -43,6 +43,8 @@ pub(crate) struct App {
     pub(crate) shutdown: Shutdown,
     /// The room for large bodies.
     pub(crate) room: body::Room,
+    /// Whose turn it is to read history: it is on disk, and few look at a time.
+    pub(crate) history: history::Readers,
     /// Bodies are kept from those who look at calls.
     pub(crate) redact_bodies: bool,
 }

@@ -5,6 +5,7 @@ mod connection;
 use crate::access::{KnownTokens, TokenSpec, Tokens, TokensError};
 use crate::http::body::Room;
 use crate::http::guard::Door;
+use crate::http::history::Readers;
 use crate::http::{App, routes};
 use crate::seal::{Seal, SealError};
 use crate::shutdown::{Shutdown, ShutdownBell, shutdown};
@@ -107,7 +108,15 @@ impl Server {
         let (bell, shutdown) = shutdown();
         let room = Room::default();
         let shutdown_seen = shutdown.clone();
-        let app = App { gate, seal, tokens, shutdown: shutdown_seen, room, redact_bodies };
+        let app = App {
+            gate,
+            seal,
+            tokens,
+            shutdown: shutdown_seen,
+            room,
+            redact_bodies,
+            history: Readers::default(),
+        };
         let app = Arc::new(app);
         let door = Arc::new(routes::door(app.clone()));
         Ok(Self { listener, address, tls, app, door, bell, shutdown })

@@ -119,3 +119,19 @@ async fn the_last_token_stays_where_others_can_reach_the_server() {
     let error = server.reloader().replace_tokens(Vec::new()).unwrap_err();
     assert!(matches!(error, StartError::TokenMissing { .. }), "{error}");
 }
+
+/// A name that somebody bought may be made to lead to this machine: a page there could read all.
+#[tokio::test]
+async fn a_domain_that_leads_here_is_not_served_without_a_token() {
+    let server = Started::new().await;
+    let ask = async |host: &str| {
+        let text = format!("GET /v1/limits HTTP/1.1\r\nhost: {host}\r\n\r\n");
+        server.send(text.as_bytes()).await
+    };
+    for host in ["evil.example:8655", "evil.example", "evil.example."] {
+        ask(host).await.problem(403, "foreign_origin");
+    }
+    for host in ["localhost:8655", "127.0.0.1:8655", "[::1]:8655", "tollgate", "a.localhost:1"] {
+        ask(host).await.success();
+    }
+}

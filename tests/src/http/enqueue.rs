@@ -159,3 +159,26 @@ async fn a_large_body_is_taken_and_a_larger_one_refused() {
     bytes.extend_from_slice(b"content-length: 40000000\r\n\r\n");
     server.send(&bytes).await.problem(413, "body_too_large");
 }
+
+/// A stream that goes on behind a wrong line would have its calls taken for those before.
+#[tokio::test]
+async fn a_stream_takes_no_key() {
+    let server = Started::with_queue(10).await;
+    let headers = [LINES, ("idempotency-key", "k")];
+    let answer = server.ask("POST", "/v1/queues/q/calls", &headers, "{\"lane\":\"a\"}").await;
+    assert!(answer.problem(400, "invalid_header").contains("dedupe_id"));
+}
+
+/// What came is kept while nothing more does, and told when the server goes.
+#[tokio::test]
+async fn a_stream_that_rests_keeps_what_came() {
+    let mut server = Started::with_queue(10).await;
+    let mut client = server.client().await;
+    let head = "POST /v1/queues/q/calls HTTP/1.1\r\nhost: t\r\ncontent-type: application/x-ndjson\r\ncontent-length: 1000\r\n\r\n";
+    client.send(format!("{head}{{\"lane\":\"a\"}}\n{{\"lane\":\"b\"}}\n").as_bytes()).await;
+    server.until_waiting_calls(2).await;
+    server.begin_stop();
+    let answer = client.answer().await.unwrap();
+    answer.problem(503, "shutting_down");
+    assert_eq!(answer.field("accepted"), 2);
+}

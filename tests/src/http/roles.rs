@@ -59,3 +59,21 @@ async fn a_change_is_written_down_with_the_token_and_who_used_it() {
     let who = state["history"].as_array().unwrap().iter().map(|change| change["who"].clone());
     assert_eq!(who.collect::<Vec<_>>(), ["ci", "ana via ci"]);
 }
+
+/// Who works may bring along a limit that is new, and change none.
+#[tokio::test]
+async fn a_worker_changes_no_limit_by_the_way() {
+    let tokens = vec![holder("w", &[Role::Work], None), holder("a", &[Role::Admin], None)];
+    let server = Started::with_tokens(tokens).await;
+    let call = |limit: u64| {
+        let define = json!({"rule": "token_bucket", "limit": limit, "per": "1h"});
+        json!({"tolls": [{"limit": "stripe", "define": define}]})
+    };
+    let consume =
+        async |who: &str, limit| server.ask_as(who, ("POST", "/v1/consume"), &call(limit)).await;
+    assert_eq!(consume("w", 5).await.success()["remaining"], 4);
+    assert_eq!(consume("w", 5).await.success()["remaining"], 3);
+    let told = consume("w", 1_000_000).await.problem(403, "forbidden");
+    assert!(told.contains("stripe"), "{told}");
+    assert_eq!(consume("a", 10).await.success()["remaining"], 7);
+}

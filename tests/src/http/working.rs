@@ -206,3 +206,42 @@ async fn a_true_cost_beyond_counting_is_refused_for_itself() {
     assert_eq!(server.settle(&settle(5)).await["settled"], true);
     assert_eq!(server.get("/v1/meters/l").await.success()["global"]["available"], 5);
 }
+
+/// What was settled with a claim is told even if nothing can be claimed.
+#[tokio::test]
+async fn a_claim_that_fails_tells_what_it_settled() {
+    let server = Started::with_queue(10).await;
+    server.enqueue(&json!({"lane": "a"})).await;
+    let claimed = server.claim(&json!({})).await.remove(0);
+    let settle = json!([{"lease": lease(&claimed), "outcome": "done"}]);
+    let answer = server.post("/v1/queues/typo/claim", &json!({"settle": settle})).await.success();
+    assert_eq!(answer["settled"], json!([{"settled": true}]));
+    assert_eq!(answer["problem"]["code"], "unknown_queue");
+}
+
+#[tokio::test]
+async fn lists_have_an_end() {
+    let server = Started::with_queue(10).await;
+    let many = vec![json!({"lane": "a"}); 10_001];
+    server.post("/v1/queues/q/calls", &json!(many)).await.problem(400, "invalid_body");
+    let many = vec![json!({"lease": "x", "outcome": "done"}); 10_001];
+    server.post("/v1/settle", &json!(many)).await.problem(400, "invalid_body");
+    server.enqueue(&json!({"lane": "a"})).await;
+    server.post("/v1/queues/q/claim", &json!({"settle": many})).await.problem(400, "invalid_body");
+    assert_eq!(server.get("/v1/queues/q").await.success()["in_flight"], 0);
+}
+
+/// What a worker gets at once is bounded by its size, too; the rest waits in its order.
+#[tokio::test]
+async fn a_claim_of_large_calls_hands_out_what_fits() {
+    let server = Started::with_queue(10).await;
+    let body = "x".repeat(15 << 20);
+    for lane in ["a", "b", "c", "d", "e", "f"] {
+        server.enqueue(&json!({"lane": lane, "body": body})).await;
+    }
+    let claimed = server.claim(&json!({"max": 10})).await;
+    assert_eq!(claimed.len(), 5);
+    server.until_waiting_calls(1).await;
+    let rest = server.claim(&json!({"max": 10})).await;
+    assert_eq!((&rest[0]["lane"], &rest[0]["attempt"]), (&json!("f"), &json!(1)));
+}

@@ -1,6 +1,6 @@
 //! A queue: a named set of lanes with shared defaults.
 
-use super::queue_toll::QueueToll;
+use super::queue_toll::{QueueToll, WHEN_BYTES_MAX};
 use crate::name::LimitName;
 use crate::time::Span;
 use crate::toll::TOLLS_MAX;
@@ -142,6 +142,16 @@ pub enum QueueError {
     TollLike {
         /// Where.
         limit: LimitName,
+    },
+    /// A toll that depends on a text which is too long.
+    #[error(
+        "the toll at {limit} is for bodies with a text of {bytes} bytes: compare with up to {WHEN_BYTES_MAX}"
+    )]
+    TollWhen {
+        /// Where.
+        limit: LimitName,
+        /// How long.
+        bytes: usize,
     },
     /// It has calls, and cannot be removed.
     #[error(

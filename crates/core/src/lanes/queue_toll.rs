@@ -9,6 +9,9 @@ use crate::turn::Priority;
 use smallvec::SmallVec;
 use std::borrow::Cow;
 
+/// Longest text that a body is compared with: it is kept with the queue, and with each change of it.
+pub(super) const WHEN_BYTES_MAX: usize = 512;
+
 /// What the calls of a queue owe at a limit, besides their own tolls. With [`like`](Self::like) it is a
 /// share: a smaller limit that the calls of this queue pay at, too, so that the rest of the larger one
 /// is free for others.
@@ -108,6 +111,11 @@ impl QueueToll {
             (&self.partition, &self.weight) != (&TollPartition::Global, &TollWeight::Fixed(1));
         if self.like.is_some() && has_own {
             return Err(QueueError::TollLike { limit: limit() });
+        }
+        if let Some(TollWhen { is: Scalar::Text(text), .. }) = &self.when
+            && text.len() > WHEN_BYTES_MAX
+        {
+            return Err(QueueError::TollWhen { limit: limit(), bytes: text.len() });
         }
         let is_right = match &self.weight {
             TollWeight::Fixed(weight) => *weight > 0,

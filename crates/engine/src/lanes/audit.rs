@@ -204,18 +204,7 @@ impl<S: Lanes + 'static> Parts<S> {
     }
 
     async fn queue_spec(&self, queue: &QueueName) -> Result<Option<Box<QueueSpec>>, Error> {
-        let mut after = None;
-        loop {
-            let page = self.store.queues(after, PAGE_MAX).await?;
-            let (is_last, last) = (page.len() < PAGE_MAX, page.last().map(|it| it.name.clone()));
-            if let Some(found) = page.into_iter().find(|state| state.name == *queue) {
-                return Ok(Some(Box::new(found.spec)));
-            }
-            if is_last || last.as_ref().is_none_or(|last| last > queue) {
-                return Ok(None);
-            }
-            after = last;
-        }
+        Ok(self.queue_named(queue).await?.map(|found| Box::new(found.spec)))
     }
 }
 

@@ -1,12 +1,13 @@
 //! Looking at what a store has, page by page.
 
-use super::Engine;
+use super::{Engine, Parts};
 use crate::error::Error;
-use tollgate_core::contract::{
-    CallView, CallsQuery, LaneState, Lanes, PAGE_MAX, QueueState, Totals,
-};
+use tollgate_core::contract::{CallView, CallsQuery, LaneState, Lanes, QueueState, Totals};
 use tollgate_core::lanes::CallId;
 use tollgate_core::{LaneName, QueueName};
+
+/// How many queues are looked at for one: it is the first, but for names that nobody has.
+const FEW: usize = 4;
 
 impl<S: Lanes + 'static> Engine<S> {
     /// Queues by name, after one, up to 1,000.
@@ -17,20 +18,7 @@ impl<S: Lanes + 'static> Engine<S> {
 
     /// A queue, and how much is in it; `None` if there is none of that name.
     pub async fn queue_state(&self, queue: &str) -> Result<Option<QueueState>, Error> {
-        let queue = QueueName::new(queue)?;
-        // From just before it on, it is among the first.
-        let mut after = just_before(&queue);
-        loop {
-            let page = self.parts.store.queues(after, PAGE_MAX).await?;
-            let (is_last, last) = (page.len() < PAGE_MAX, page.last().map(|it| it.name.clone()));
-            if let Some(found) = page.into_iter().find(|state| state.name == queue) {
-                return Ok(Some(found));
-            }
-            if is_last || last.as_ref().is_none_or(|last| *last > queue) {
-                return Ok(None);
-            }
-            after = last;
-        }
+        self.parts.queue_named(&QueueName::new(queue)?).await
     }
 
     /// How many claims wait for calls of a queue, here.
@@ -67,6 +55,25 @@ impl<S: Lanes + 'static> Engine<S> {
     /// What was handed in with a call; `None` if it ended for good or never was.
     pub async fn body(&self, call: CallId) -> Result<Option<Box<[u8]>>, Error> {
         Ok(self.parts.store.bodies(vec![call]).await?.pop().flatten())
+    }
+}
+
+impl<S: Lanes> Parts<S> {
+    /// The queue of that name.
+    pub(super) async fn queue_named(&self, queue: &QueueName) -> Result<Option<QueueState>, Error> {
+        // From just before it on, it is among the first.
+        let mut after = just_before(queue);
+        loop {
+            let page = self.store.queues(after, FEW).await?;
+            let (is_last, last) = (page.len() < FEW, page.last().map(|it| it.name.clone()));
+            if let Some(found) = page.into_iter().find(|state| state.name == *queue) {
+                return Ok(Some(found));
+            }
+            if is_last || last.as_ref().is_none_or(|last| last > queue) {
+                return Ok(None);
+            }
+            after = last;
+        }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::holds::{HOLD, KeptPass};
 use super::{Engine, Parts};
-use crate::ask::{Ask, Asking, Toll};
+use crate::ask::{Ask, Asking, TOLLS_MAX, Toll};
 use crate::error::{AskError, Error, Refusal, TryError};
 use crate::pass::{Pass, Receipt};
 use crate::report;
@@ -140,6 +140,11 @@ impl<S: Lanes + 'static> Parts<S> {
     /// An ask as the store takes it, with limits defined that come along.
     pub(super) async fn asked(self: &Arc<Self>, ask: &Ask<'_>) -> Result<Asked, Error> {
         let (mut tolls, mut estimates, mut has_slots) = (Vec::new(), Vec::new(), false);
+        // Nothing is defined for an ask that can never pass.
+        let count = ask.tolls.len();
+        if count > TOLLS_MAX {
+            return Err(AskError::TooManyTolls { count }.into());
+        }
         for toll in &ask.tolls {
             let limit = LimitName::new(toll.name())?;
             if let Some(definition) = toll.definition {

@@ -2,6 +2,7 @@
 
 use super::App;
 use super::problem::{Problem, kinds};
+use super::wire::items::Items;
 use super::wire::object::Object;
 use axum::body::{Body, HttpBody};
 use axum::extract::{FromRequest, Request};
@@ -38,12 +39,26 @@ pub(super) struct JsonIfAny<T>(pub(super) T);
 /// A JSON body that may be large, with its share of the room for such, to be parsed by who asked.
 pub(super) struct Large {
     pub(super) bytes: Vec<u8>,
-    _room: Vec<OwnedSemaphorePermit>,
+    _room: Taken,
 }
 
 /// The room for large bodies. Clones share it.
 #[derive(Debug, Clone)]
 pub(crate) struct Room(Arc<Semaphore>);
+
+/// A share of the room. It is given back when this is dropped.
+pub(super) type Taken = Vec<OwnedSemaphorePermit>;
+
+impl Room {
+    /// Takes as much more as so many bytes need.
+    pub(super) fn take(&self, bytes: usize, taken: &mut Taken) -> Result<(), Problem> {
+        // The first MiB is everybody's.
+        while bytes > (taken.len() + 1) * MIB {
+            taken.push(self.0.clone().try_acquire_owned().map_err(|_| too_busy())?);
+        }
+        Ok(())
+    }
+}
 
 impl Default for Room {
     fn default() -> Self {
@@ -61,7 +76,7 @@ impl Large {
     /// The things that the body is: one, or an array of them.
     pub(super) fn all<'a, T: Deserialize<'a>>(&'a self) -> Result<Vec<Object<T>>, Problem> {
         match self.is_array() {
-            true => self.parse(),
+            true => self.parse().map(|Items(items)| items),
             false => Ok(vec![self.parse()?]),
         }
     }
@@ -156,7 +171,7 @@ fn read(request: Request) -> impl Future<Output = Result<Vec<u8>, Problem>> + Se
 fn read_up_to(
     request: Request,
     room: Option<Room>,
-) -> impl Future<Output = Result<(Vec<u8>, Vec<OwnedSemaphorePermit>), Problem>> + Send {
+) -> impl Future<Output = Result<(Vec<u8>, Taken), Problem>> + Send {
     let declared = check_type(request.headers());
     let body = request.into_body();
     async {
@@ -177,16 +192,13 @@ fn in_time<T: Send>(
     Box::pin(async { timeout(BODY_TIMEOUT, reading).await.unwrap_or_else(|_| Err(too_slow())) })
 }
 
-async fn collect(
-    body: Body,
-    room: Option<Room>,
-) -> Result<(Vec<u8>, Vec<OwnedSemaphorePermit>), Problem> {
+async fn collect(body: Body, room: Option<Room>) -> Result<(Vec<u8>, Taken), Problem> {
     let most = if room.is_some() { LARGE_BYTES_MAX } else { BODY_BYTES_MAX };
     let least = usize::try_from(body.size_hint().lower()).unwrap_or(usize::MAX);
     if least > most {
         return Err(too_large(most));
     }
-    let (mut body, mut bytes, mut taken) = (pin!(body), Vec::new(), Vec::new());
+    let (mut body, mut bytes, mut taken) = (pin!(body), Vec::new(), Taken::new());
     if least <= BODY_BYTES_MAX {
         bytes.reserve_exact(least);
     }
@@ -197,11 +209,8 @@ async fn collect(
         if length > most {
             return Err(too_large(most));
         }
-        // The first MiB is everybody's.
-        while let Some(Room(room)) = &room
-            && length > (taken.len() + 1) * MIB
-        {
-            taken.push(room.clone().try_acquire_owned().map_err(|_| too_busy())?);
+        if let Some(room) = &room {
+            room.take(length, &mut taken)?;
         }
         bytes.extend_from_slice(&data);
     }
@@ -256,6 +265,10 @@ pub(super) fn parse_as<'a, T: Deserialize<'a>>(bytes: &'a [u8]) -> Result<T, Pro
 /// Where in the body the error is. Reads it a second time, for keeping track of the path costs as
 /// much as the reading.
 fn path_of_error<'a, T: Deserialize<'a>>(bytes: &'a [u8]) -> String {
+    // Of a large one the line and the column must do.
+    if bytes.len() > BODY_BYTES_MAX {
+        return ".".to_owned();
+    }
     let mut json = serde_json::Deserializer::from_slice(bytes);
     let read: Result<T, _> = serde_path_to_error::deserialize(&mut json);
     read.err().map_or_else(|| ".".to_owned(), |error| error.path().to_string())

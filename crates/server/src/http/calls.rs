@@ -44,7 +44,8 @@ pub(super) async fn read(
     InPath(id): InPath<String>,
 ) -> Result<Response, Problem> {
     let call = named(&id)?;
-    let history = app.gate.history_of(call).await?;
+    let gate = app.gate.clone();
+    let history = app.history.read(async move { gate.history_of(call).await }).await?;
     let Some(view) = ours(app.gate.call(call).await?, &caller) else {
         return Ok(Json(ended(call, &history, &caller, &id)?).into_response());
     };

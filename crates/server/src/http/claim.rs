@@ -7,13 +7,14 @@ use super::problem::{Problem, invalid_field};
 use super::queues::known;
 use super::settle::settle_all;
 use super::wire::claim::{ClaimAnswerWire, ClaimWire, ClaimedWire};
+use super::wire::items::Items;
 use super::wire::units::Units;
 use super::{App, Shared};
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
-use tollgate::lanes::Claimed;
 use tollgate::lanes::claim::CLAIM_MAX;
 use tollgate::lanes::queue::LEASE_MAX;
+use tollgate::lanes::{Act, Claimed, Settle, Settlement};
 use tollgate::{Error, Span};
 
 /// Longest wait: a connection is kept open for it.
@@ -31,25 +32,56 @@ pub(super) async fn claim(
     InPath(queue): InPath<String>,
     body: Large,
 ) -> Result<Response, Problem> {
-    let request: ClaimWire<'_> = if body.bytes.is_empty() { none() } else { body.one()? };
-    let wanted = Wanted::new(&request)?;
-    let settles = settle_all(&app, &caller, &request.settle);
     let name = caller.inner(&queue);
-    // In this order, and at once: what is settled makes room for what is claimed, in one commit.
-    let first = wanted.claim(&app, &name, Span::ZERO);
-    let (settled, claimed) = tokio::join!(biased; settles, first);
-    let (settled, mut claimed) = (settled?, claimed?);
-    if claimed.is_empty() && wanted.max > 0 {
-        known(&app.gate, &caller, &queue).await?;
-        // Boxed: claims that find calls need not carry the room for it.
-        claimed = Box::pin(wanted.wait(&app, &name)).await?;
-    }
-    if let Some(worker) = &request.worker {
+    let (wanted, settled, claimed) = {
+        let request: ClaimWire<'_> = if body.bytes.is_empty() { none() } else { body.one()? };
+        let wanted = Wanted::new(&request)?;
+        let settles = settle_all(&app, &caller, &request.settle.0);
+        // In this order, and at once: what is settled makes room for what is claimed, in one commit.
+        let first = wanted.claim(&app, &name, Span::ZERO);
+        let (settled, claimed) = tokio::join!(biased; settles, first);
+        (wanted, settled, claimed)
+    };
+    // Who waits needs no room for what was sent.
+    drop(body);
+    let (settled, claimed) = match (settled, claimed) {
+        (Ok(settled), Ok(claimed)) if claimed.is_empty() && wanted.max > 0 => {
+            // Boxed: claims that find calls need not carry the room for it.
+            (settled, Box::pin(wanted.wait(&app, &caller, &queue)).await)
+        }
+        (Ok(settled), claimed) => (settled, claimed.map_err(Problem::from)),
+        (Err(problem), claimed) => {
+            give_back(&app, claimed.unwrap_or_default()).await;
+            return Err(problem);
+        }
+    };
+    let (claimed, problem) = match claimed {
+        Ok(claimed) => (claimed, None),
+        // What was settled is told, whatever comes of the claim.
+        Err(problem) if !settled.is_empty() => (Vec::new(), Some(problem.into_wire(&caller))),
+        Err(problem) => return Err(problem),
+    };
+    if let Some(worker) = &wanted.worker {
         tracing::debug!(%queue, %worker, calls = claimed.len(), "calls claimed");
     }
     let calls = claimed.iter().map(|claimed| ClaimedWire::new(claimed, &app, &caller)).collect();
     let start_within_ms = START_WITHIN.as_millis_ceil();
-    Ok(Json(ClaimAnswerWire { calls, start_within_ms, settled }).into_response())
+    Ok(Json(ClaimAnswerWire { calls, start_within_ms, settled, problem }).into_response())
+}
+
+/// Hands back calls that were started for an answer that is not given.
+async fn give_back(app: &App, claimed: Vec<Claimed>) {
+    let leases = claimed.iter().map(|claimed| claimed.started.lease);
+    let acts = leases.map(|lease| {
+        let settlement = Settlement::Release;
+        Act { settle: vec![Settle { lease, settlement, actual: Vec::new() }], ..Act::default() }
+    });
+    let acts: Vec<_> = acts.collect();
+    if !acts.is_empty()
+        && let Err(error) = app.gate.act_all(acts).await
+    {
+        tracing::warn!(%error, "calls that were not handed out wait for their leases to end");
+    }
 }
 
 /// What a worker wants, within bounds.
@@ -57,6 +89,8 @@ struct Wanted {
     max: usize,
     wait: Span,
     lease: Option<Span>,
+    /// Who it is, for the log.
+    worker: Option<String>,
 }
 
 impl Wanted {
@@ -81,7 +115,8 @@ impl Wanted {
         if lease.is_some_and(|lease| lease.is_zero() || lease > LEASE_MAX) {
             return Err(invalid_field("lease", "a lease lasts for up to 1d, as in \"30s\""));
         }
-        Ok(Self { max, wait, lease })
+        let worker = request.worker.as_deref().map(str::to_owned);
+        Ok(Self { max, wait, lease, worker })
     }
 
     async fn claim(&self, app: &App, queue: &str, wait: Span) -> Result<Vec<Claimed>, Error> {
@@ -92,14 +127,16 @@ impl Wanted {
     }
 
     /// Waits until there are calls, it was long enough, or the server ends.
-    async fn wait(&self, app: &App, queue: &str) -> Result<Vec<Claimed>, Error> {
+    async fn wait(&self, app: &App, caller: &Caller, queue: &str) -> Result<Vec<Claimed>, Problem> {
+        known(&app.gate, caller, queue).await?;
         if self.wait.is_zero() {
             return Ok(Vec::new());
         }
+        let name = caller.inner(queue);
         tokio::select! {
             // The claim first: who has calls when the server ends still gets them.
             biased;
-            claimed = self.claim(app, queue, self.wait) => claimed,
+            claimed = self.claim(app, &name, self.wait) => Ok(claimed?),
             () = app.shutdown.begun() => Ok(Vec::new()),
         }
     }
@@ -107,5 +144,5 @@ impl Wanted {
 
 /// A claim that says nothing.
 fn none() -> ClaimWire<'static> {
-    ClaimWire { max: None, wait: None, lease: None, worker: None, settle: Vec::new() }
+    ClaimWire { max: None, wait: None, lease: None, worker: None, settle: Items::default() }
 }

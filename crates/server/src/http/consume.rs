@@ -3,10 +3,11 @@
 use super::body::Json;
 use super::caller::Caller;
 use super::fields::{Fields, Told, fields};
-use super::problem::{Problem, invalid_field, shutting_down};
+use super::problem::{Problem, invalid_field, kinds, shutting_down};
 use super::receipts::{LIFE_DEFAULT, check_life};
 use super::wire::consume::{ConsumeWire, GrantWire, OnExceeded};
 use super::{App, Shared};
+use crate::access::Role;
 use crate::receipt::encode;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
@@ -29,6 +30,9 @@ pub(super) async fn consume(
     Json(mut request): Json<ConsumeWire>,
 ) -> Result<Response, Problem> {
     request.rename(|name| caller.inner(name));
+    if !caller.may(Role::Admin) {
+        Box::pin(check_definitions(&app, &caller, &request)).await?;
+    }
     let max_wait = max_wait(&request)?;
     if let Some(life) = request.receipt {
         check_life("receipt", life.0)?;
@@ -47,6 +51,25 @@ pub(super) async fn consume(
     let (mut grant, fields) = (GrantWire::from(&pass), granted_fields(&request, &pass, &caller));
     grant.receipt = receipt(&app, &caller, &request, pass).await;
     Ok((fields, Json(grant)).into_response())
+}
+
+/// Lets who is no admin bring along limits that are not there yet, or that are as they say.
+async fn check_definitions(
+    app: &App,
+    caller: &Caller,
+    request: &ConsumeWire,
+) -> Result<(), Problem> {
+    for (name, limit) in request.definitions() {
+        let known = app.gate.limit_state(name).await?;
+        if known.is_some_and(|known| known.defined != *limit) {
+            let shown = caller.shown(name);
+            let detail = format!(
+                "the limit {shown} is defined otherwise, and only the role admin may change it: leave out `define`, or define it with PUT /v1/limits/{shown}"
+            );
+            return Err(Problem::new(kinds::FORBIDDEN, detail));
+        }
+    }
+    Ok(())
 }
 
 /// Waits for the call's turn, or for the end of the server.

@@ -18,8 +18,6 @@ use serde::Serialize;
 use tollgate::Error;
 use tollgate::lanes::{Act, Key, NewCall, QueueName};
 
-/// Most calls of one request: they are one write, held in memory whole.
-const CALLS_MAX: usize = 10_000;
 /// Says that the same request may come again, and is to be taken once.
 const IDEMPOTENCY_KEY: &str = "idempotency-key";
 /// Longest such key: with the number of a call behind it, it is a dedupe key.
@@ -41,18 +39,12 @@ pub(super) async fn enqueue(
     let queue = QueueName::new(&caller.inner(&name)).map_err(Error::from)?;
     let idempotency = Idempotency::new(request.headers())?;
     if stream::is_stream(request.headers()) {
-        let taken = stream::enqueue(&app, &caller, &queue, (&idempotency, request.into_body()));
+        idempotency.refuse_for_stream()?;
+        let taken = stream::enqueue(&app, &caller, &queue, request.into_body());
         return Ok(Json(taken.await?).into_response());
     }
     let body = Large::from_request(request, &app).await?;
     let calls: Vec<Object<CallWire<'_>>> = body.all()?;
-    if calls.len() > CALLS_MAX {
-        let detail = format!(
-            "an array has up to {CALLS_MAX} calls, and this one {}: split it, or send a stream (application/x-ndjson)",
-            calls.len()
-        );
-        return Err(Problem::new(kinds::TOO_MANY_CHANGES, detail));
-    }
     if calls.is_empty() {
         known(&app.gate, &caller, &name).await?;
     }
@@ -80,6 +72,17 @@ impl Idempotency {
                 let detail = format!(
                     "`Idempotency-Key` has 1 to {KEY_BYTES_MAX} printable ASCII characters: a UUID, say"
                 );
+                Err(Problem::new(kinds::INVALID_HEADER, detail))
+            }
+        }
+    }
+
+    /// A stream that goes on after a wrong line would have its calls taken for those before.
+    fn refuse_for_stream(&self) -> Result<(), Problem> {
+        match &self.0 {
+            None => Ok(()),
+            Some(_) => {
+                let detail = "a stream takes no `Idempotency-Key`: give each call that may come twice a `dedupe_id`";
                 Err(Problem::new(kinds::INVALID_HEADER, detail))
             }
         }

@@ -15,11 +15,12 @@ use hyper::body::Frame;
 use serde::Deserialize;
 use std::convert::Infallible;
 use std::future::Future;
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
-use tokio::time::timeout;
+use tokio::task::yield_now;
+use tokio::time::sleep;
 use tollgate::lanes::{Event, EventCursor};
 use tollgate::{Events, Told};
 
@@ -88,17 +89,21 @@ impl Follower {
     /// What to send next; `None` at the end.
     async fn next(&mut self) -> Option<String> {
         let mut text = String::new();
+        // Events of others do not put it off.
+        let mut silence = pin!(sleep(SILENCE_MAX));
         loop {
             // What is there is sent together.
-            let patience = if text.is_empty() { SILENCE_MAX } else { Duration::ZERO };
+            let at_once = !text.is_empty();
             let told = tokio::select! {
                 biased;
                 () = self.app.shutdown.begun() => return None,
-                told = timeout(patience, self.events.next()) => told,
+                told = self.events.next() => Ok(told),
+                () = yield_now(), if at_once => Err(()),
+                () = silence.as_mut() => Err(()),
             };
             match told {
-                Err(_) if text.is_empty() => return Some(": nothing happened\n\n".to_owned()),
-                Err(_) => return Some(text),
+                Err(()) if text.is_empty() => return self.nothing().await,
+                Err(()) => return Some(text),
                 Ok(Ok(Told::Event(place, event))) if self.wants(&event) => {
                     put(&mut text, place, &event, &self.caller);
                 }
@@ -113,6 +118,12 @@ impl Follower {
                 return Some(text);
             }
         }
+    }
+
+    /// Says that nothing happened, and where a client that is cut off goes on.
+    async fn nothing(&mut self) -> Option<String> {
+        let place = self.events.place().await.ok()?;
+        Some(format!(": nothing happened\nid: {}\n\n", place.0))
     }
 
     fn wants(&self, event: &Event) -> bool {

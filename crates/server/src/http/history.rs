@@ -9,8 +9,14 @@ use super::wire::event::{EventWire, HistoryPageWire};
 use super::wire::instant::InstantWire;
 use axum::extract::State;
 use serde::Deserialize;
+use std::sync::Arc;
+use tokio::runtime::Handle;
+use tokio::sync::Semaphore;
 use tollgate::Error;
 use tollgate::lanes::{End, HistoryCursor, HistoryQuery, LaneName, QueueName};
+
+/// How many read at a time: each may look at many megabytes.
+const READERS_MAX: usize = 2;
 
 /// Which of history is asked for.
 #[derive(Debug, Deserialize)]
@@ -44,6 +50,33 @@ impl Filter for HistoryFilter {
     }
 }
 
+/// Lets a few read history at a time, beside the threads that answer.
+#[derive(Debug, Clone)]
+pub(crate) struct Readers(Arc<Semaphore>);
+
+impl Default for Readers {
+    fn default() -> Self {
+        Self(Arc::new(Semaphore::new(READERS_MAX)))
+    }
+}
+
+impl Readers {
+    /// Reads on a thread of its own, once it is its turn.
+    pub(super) async fn read<T: Send + 'static>(
+        &self,
+        reading: impl Future<Output = Result<T, Error>> + Send + 'static,
+    ) -> Result<T, Problem> {
+        let failed = |error: &dyn std::fmt::Display| {
+            tracing::error!(%error, "history was not read");
+            Problem::new(kinds::STORE_FAILED, "history could not be read: ask again")
+        };
+        let _turn = self.0.acquire().await.map_err(|error| failed(&error))?;
+        let runtime = Handle::current();
+        let read = tokio::task::spawn_blocking(move || runtime.block_on(reading)).await;
+        Ok(read.map_err(|error| failed(&error))??)
+    }
+}
+
 pub(super) async fn search(
     State(app): Shared,
     caller: Caller,
@@ -59,7 +92,8 @@ pub(super) async fn search(
         after: filter.after.as_deref().map(cursor).transpose()?,
         most,
     };
-    let page = app.gate.history(query).await?;
+    let gate = app.gate.clone();
+    let page = app.history.read(async move { gate.history(query).await }).await?;
     let ours = page.events.iter().filter(|event| caller.outer(&event.queue).is_some());
     let events = ours.map(|event| EventWire::new(event, &caller)).collect();
     Ok(Json(HistoryPageWire { events, next: page.next.map(|next| next.0.to_string()) }))

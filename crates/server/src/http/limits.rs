@@ -3,7 +3,7 @@
 use super::Shared;
 use super::body::{Json, JsonIfAny};
 use super::caller::Caller;
-use super::path::{Actor, InPath, Page};
+use super::path::{Actor, InPath, Page, cut, wanted};
 use super::problem::Problem;
 use super::wire::limit::LimitWire;
 use super::wire::limit_state::{LimitLineWire, LimitPageWire, LimitStateWire, RemovedWire};
@@ -14,16 +14,14 @@ use tollgate::{AskError, Error, Tollgate};
 type Answer<T> = Result<Json<T>, Problem>;
 
 pub(super) async fn list(State(app): Shared, caller: Caller, page: Page) -> Answer<LimitPageWire> {
-    let limits = app.gate.limits().await?;
     let after = caller.after(page.after.as_deref());
-    let is_after = |name: &str| after.as_deref().is_none_or(|after| name > after);
-    let is_own = |name: &str| caller.outer(name).is_some();
-    let mut rest = limits.iter().filter(|limit| is_own(&limit.name) && is_after(&limit.name));
-    let shown = rest.by_ref().take(page.limit);
-    let limits = shown.map(|limit| LimitLineWire::new(caller.shown(&limit.name), limit));
+    let mut found = app.gate.limits_after(after.as_deref(), wanted(page.limit)).await?;
+    found.retain(|limit| caller.outer(&limit.name).is_some());
+    let has_more = cut(&mut found, page.limit);
+    let limits = found.iter().map(|limit| LimitLineWire::new(caller.shown(&limit.name), limit));
     let limits: Vec<_> = limits.collect();
     let last = limits.last().map(|limit| limit.name.clone());
-    Ok(Json(LimitPageWire { limits, next: rest.next().and(last) }))
+    Ok(Json(LimitPageWire { limits, next: last.filter(|_| has_more) }))
 }
 
 pub(super) async fn define(

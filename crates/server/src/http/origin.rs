@@ -7,15 +7,22 @@ use axum::http::HeaderMap;
 use axum::http::header::{HOST, ORIGIN};
 use std::net::{IpAddr, SocketAddr};
 
-/// Whether a page from elsewhere sends this. Only browsers say where a request comes from.
+/// Whether a page from elsewhere sends this. Only browsers say where a request comes from, and not even
+/// they do of what a page reads from what it takes for its own server: then the host's name tells.
 pub(super) fn is_foreign(headers: &HeaderMap) -> bool {
-    let Some(origin) = headers.get(ORIGIN) else { return false };
-    let origin = origin.to_str().ok().and_then(|origin| origin.split_once("://"));
     let host = headers.get(HOST).and_then(|host| host.to_str().ok());
+    let Some(origin) = headers.get(ORIGIN) else { return host.is_some_and(is_domain) };
+    let origin = origin.to_str().ok().and_then(|origin| origin.split_once("://"));
     match (origin, host) {
         (Some((_, origin)), Some(host)) => origin != host || !is_local(host),
         _ => true,
     }
+}
+
+/// Whether the host is a name that somebody could have bought, and made to lead here.
+fn is_domain(host: &str) -> bool {
+    let name = host.rsplit_once(':').map_or(host, |(name, _)| name);
+    !is_local(host) && name.trim_end_matches('.').contains('.') && !name.ends_with(".localhost")
 }
 
 /// Whether nobody else can make the host's name lead here, as they can with a domain of theirs.

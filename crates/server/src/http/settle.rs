@@ -2,16 +2,13 @@
 
 use super::body::{Json, Large};
 use super::caller::Caller;
-use super::problem::{Problem, invalid_field, kinds};
+use super::problem::{Problem, invalid_field};
 use super::wire::object::Object;
 use super::wire::settle::{RenewWire, RenewedWire, SettledPageWire, SettledWire, SettlementWire};
 use super::{App, Shared};
 use crate::lease::decode;
 use axum::extract::State;
 use tollgate::lanes::queue::LEASE_MAX;
-
-/// Most settlements or leases of one request: they are one write, held in memory whole.
-const ITEMS_MAX: usize = 10_000;
 
 /// Settles starts, each for itself: one that is refused does not hold up the others.
 pub(super) async fn settle(
@@ -33,7 +30,6 @@ pub(super) async fn settle_all(
     if settlements.is_empty() {
         return Ok(Vec::new());
     }
-    check_count("settlements", settlements.len())?;
     let now = app.gate.now().await?;
     let (mut acts, mut answers) = (Vec::with_capacity(settlements.len()), Vec::new());
     for Object(settlement) in settlements {
@@ -61,21 +57,11 @@ pub(super) async fn renew(
     if span.is_zero() || span > LEASE_MAX {
         return Err(invalid_field("for", "a lease lasts for up to 1d, as in \"30s\""));
     }
-    check_count("leases", request.leases.len())?;
     let read = |text: &std::borrow::Cow<'_, str>| decode(text, caller.namespace(), &app.seal);
-    let leases: Vec<_> = request.leases.iter().map(read).collect();
+    let leases: Vec<_> = request.leases.0.iter().map(read).collect();
     let known = leases.iter().flatten().copied().collect();
     let mut held = app.gate.renew(known, span).await?.into_iter();
     // What is no lease of ours is not held.
     let renewed = leases.iter().map(|lease| lease.is_some() && held.next().unwrap_or(false));
     Ok(Json(RenewedWire { renewed: renewed.collect() }))
-}
-
-fn check_count(what: &str, count: usize) -> Result<(), Problem> {
-    if count > ITEMS_MAX {
-        let detail =
-            format!("{count} {what} are more than the {ITEMS_MAX} of one request: split it");
-        return Err(Problem::new(kinds::TOO_MANY_CHANGES, detail));
-    }
-    Ok(())
 }

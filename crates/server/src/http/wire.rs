@@ -11,6 +11,7 @@ pub(super) mod event;
 pub(super) mod explanation;
 pub(super) mod id;
 pub(super) mod instant;
+pub(super) mod items;
 pub(super) mod lane;
 pub(super) mod limit;
 pub(super) mod limit_state;

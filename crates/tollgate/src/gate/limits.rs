@@ -81,6 +81,22 @@ impl Tollgate {
         }
     }
 
+    /// Limits by name, after one, up to 1,000.
+    pub async fn limits_after(
+        &self,
+        after: Option<&str>,
+        most: usize,
+    ) -> Result<Vec<LimitState>, Error> {
+        match &self.backend {
+            Backend::Memory(limiter) => {
+                let limits = limiter.limits().into_iter();
+                let is_after = |limit: &LimitState| after.is_none_or(|after| *limit.name > *after);
+                Ok(limits.filter(is_after).take(most).collect())
+            }
+            Backend::Embedded(engine) => engine.limits_after(after, most).await,
+        }
+    }
+
     /// All limits, sorted by name.
     pub async fn limits(&self) -> Result<Vec<LimitState>, Error> {
         match &self.backend {

@@ -75,6 +75,9 @@ impl Scheduler {
                 && query.state.is_none_or(|state| self.state(call, now) == state)
         };
         let dead = || self.dead_of(queue);
+        if self.lanes.queue(queue).is_empty() {
+            return Vec::new();
+        }
         let slots: Box<dyn Iterator<Item = CallSlot>> = match (lane, query.state) {
             (Some(None), _) => return Vec::new(),
             (_, Some(CallState::Dead)) => Box::new(dead()),

@@ -1,10 +1,9 @@
 //! A stream of calls, a line each, of any length: taken a thousand at a time as they come.
 
-use super::Idempotency;
 use crate::http::App;
-use crate::http::body::parse_as;
+use crate::http::body::{Taken, parse_as};
 use crate::http::caller::Caller;
-use crate::http::problem::{Problem, kinds};
+use crate::http::problem::{Problem, kinds, shutting_down};
 use crate::http::wire::id::IdWire;
 use crate::http::wire::new_call::{CallWire, Desk};
 use crate::http::wire::object::Object;
@@ -26,6 +25,8 @@ const BATCH: usize = 1_000;
 const BATCH_BYTES: usize = 4 << 20;
 /// Longest line: the longest call, as base64, with some room.
 const LINE_BYTES_MAX: usize = 2 * BODY_BYTES_MAX;
+/// What was taken is kept when nothing comes for so long.
+const QUIET: Duration = Duration::from_millis(20);
 /// Longest time that a stream may rest.
 const REST_MAX: Duration = Duration::from_secs(30);
 
@@ -51,9 +52,9 @@ pub(super) async fn enqueue(
     app: &App,
     caller: &Caller,
     queue: &QueueName,
-    (idempotency, body): (&Idempotency, Body),
+    body: Body,
 ) -> Result<TakenWire, Problem> {
-    let mut taker = Taker::new(app, caller, queue, idempotency);
+    let mut taker = Taker::new(app, caller, queue);
     if let Err(problem) = taker.take_all(body).await {
         // Those before it are kept, so that the stream can go on from this line.
         let problem = taker.flush().await.err().unwrap_or(problem);
@@ -68,39 +69,32 @@ struct Taker<'a> {
     app: &'a App,
     caller: &'a Caller,
     queue: &'a QueueName,
-    idempotency: &'a Idempotency,
     /// What came of a line that is not whole yet.
     rest: Vec<u8>,
+    /// The room that it takes.
+    taken: Taken,
     /// Calls that are not kept yet, and their lines.
     batch: Vec<NewCall>,
     lines: Vec<u64>,
     batch_bytes: usize,
     /// The line that was read last, from 1 on.
     line: u64,
-    /// Calls that were read.
-    taken: usize,
     accepted: u64,
     ids: Option<(CallId, CallId)>,
 }
 
 impl<'a> Taker<'a> {
-    fn new(
-        app: &'a App,
-        caller: &'a Caller,
-        queue: &'a QueueName,
-        idempotency: &'a Idempotency,
-    ) -> Self {
+    fn new(app: &'a App, caller: &'a Caller, queue: &'a QueueName) -> Self {
         Self {
             app,
             caller,
             queue,
-            idempotency,
             rest: Vec::new(),
+            taken: Taken::default(),
             batch: Vec::new(),
             lines: Vec::new(),
             batch_bytes: 0,
             line: 0,
-            taken: 0,
             accepted: 0,
             ids: None,
         }
@@ -108,7 +102,7 @@ impl<'a> Taker<'a> {
 
     async fn take_all(&mut self, body: Body) -> Result<(), Problem> {
         let mut body = pin!(body);
-        while let Some(data) = next(body.as_mut()).await? {
+        while let Some(data) = self.next(body.as_mut()).await? {
             let mut data = &data[..];
             while let Some(end) = data.iter().position(|byte| *byte == b'\n') {
                 let (line, behind) = data.split_at(end);
@@ -121,12 +115,25 @@ impl<'a> Taker<'a> {
         self.flush().await
     }
 
+    /// The next piece of the body; `None` at its end. While none comes, what was taken is kept.
+    async fn next(&mut self, mut body: Pin<&mut Body>) -> Result<Option<Bytes>, Problem> {
+        if let Ok(piece) = timeout(QUIET, piece(body.as_mut())).await {
+            return piece;
+        }
+        self.flush().await?;
+        tokio::select! {
+            piece = timeout(REST_MAX, piece(body)) => piece.unwrap_or_else(|_| Err(too_slow())),
+            () = self.app.shutdown.begun() => Err(shutting_down()),
+        }
+    }
+
     fn keep_for_later(&mut self, data: &[u8]) -> Result<(), Problem> {
         if self.rest.len() + data.len() > LINE_BYTES_MAX {
             self.line += 1;
             let detail = format!("a line has up to {} MiB", LINE_BYTES_MAX >> 20);
             return Err(Problem::new(kinds::BODY_TOO_LARGE, detail));
         }
+        self.app.room.take(self.rest.len() + data.len(), &mut self.taken)?;
         self.rest.extend_from_slice(data);
         Ok(())
     }
@@ -134,7 +141,7 @@ impl<'a> Taker<'a> {
     /// Takes the rest of a line.
     async fn take(&mut self, end: &[u8]) -> Result<(), Problem> {
         self.keep_for_later(end)?;
-        let line = std::mem::take(&mut self.rest);
+        let (line, _taken) = (std::mem::take(&mut self.rest), std::mem::take(&mut self.taken));
         self.line += 1;
         let text = line.trim_ascii();
         if text.is_empty() {
@@ -143,9 +150,7 @@ impl<'a> Taker<'a> {
         let Object(call): Object<CallWire<'_>> = parse_as(text)?;
         let now = self.app.gate.now().await?;
         let desk = Desk { caller: self.caller, queue: Some(self.queue), now };
-        let mut call = call.new_call(desk).map_err(|fault| fault.problem(""))?;
-        self.idempotency.mark(&mut call, self.taken)?;
-        self.taken += 1;
+        let call = call.new_call(desk).map_err(|fault| fault.problem(""))?;
         self.batch_bytes += call.body.len();
         self.batch.push(call);
         self.lines.push(self.line);
@@ -185,6 +190,11 @@ impl<'a> Taker<'a> {
     }
 }
 
+fn too_slow() -> Problem {
+    let detail = format!("nothing came for {} s: send the rest again", REST_MAX.as_secs());
+    Problem::new(kinds::BODY_TOO_SLOW, detail)
+}
+
 /// Which call of a batch does not do.
 fn position(error: &Error) -> Option<usize> {
     match error {
@@ -198,14 +208,9 @@ fn position(error: &Error) -> Option<usize> {
 }
 
 /// The next piece of a body; `None` at its end.
-async fn next(mut body: Pin<&mut Body>) -> Result<Option<Bytes>, Problem> {
+async fn piece(mut body: Pin<&mut Body>) -> Result<Option<Bytes>, Problem> {
     loop {
-        let frame = poll_fn(|context| body.as_mut().poll_frame(context));
-        let frame = timeout(REST_MAX, frame).await.map_err(|_| {
-            let detail = format!("nothing came for {} s: send the rest again", REST_MAX.as_secs());
-            Problem::new(kinds::BODY_TOO_SLOW, detail)
-        })?;
-        match frame {
+        match poll_fn(|context| body.as_mut().poll_frame(context)).await {
             None => return Ok(None),
             Some(Err(error)) => {
                 let detail = format!("the body cannot be read: {error}");

@@ -136,6 +136,7 @@ fn of_queue(error: &QueueError) -> Kind {
         QueueError::TooManyTolls { .. } => kinds::QUEUE_TOO_MANY_TOLLS,
         QueueError::TollWeight { .. } => kinds::QUEUE_TOLL_WEIGHT,
         QueueError::TollLike { .. } => kinds::QUEUE_TOLL_LIKE,
+        QueueError::TollWhen { .. } => kinds::QUEUE_TOLL_WHEN,
         QueueError::NotEmpty { .. } => kinds::QUEUE_NOT_EMPTY,
         _ => kinds::INVALID_ASK,
     }

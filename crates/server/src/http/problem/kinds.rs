@@ -78,6 +78,7 @@ kinds! {
     QUEUE_TOO_MANY_TOLLS = UNPROCESSABLE_ENTITY, "queue_too_many_tolls", "The queue asks for too many tolls";
     QUEUE_TOLL_WEIGHT = UNPROCESSABLE_ENTITY, "queue_toll_weight", "A toll of the queue could weigh nothing";
     QUEUE_TOLL_LIKE = UNPROCESSABLE_ENTITY, "queue_toll_like", "A toll that is like another has none of its own";
+    QUEUE_TOLL_WHEN = UNPROCESSABLE_ENTITY, "queue_toll_when", "A toll compares bodies with too long a text";
     QUEUE_NOT_EMPTY = CONFLICT, "queue_not_empty", "The queue has calls";
     BODY_NOT_JSON = UNPROCESSABLE_ENTITY, "body_not_json", "The queue reads the body, and it is not JSON";
     NO_PARTITION = UNPROCESSABLE_ENTITY, "no_partition", "The body does not say which partition it is";

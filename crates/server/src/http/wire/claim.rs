@@ -2,7 +2,9 @@
 
 use super::call::{AttemptsWire, BodyWire};
 use super::id::IdWire;
+use super::items::Items;
 use super::object::Object;
+use super::problem::ProblemWire;
 use super::settle::{SettledWire, SettlementWire};
 use super::span::SpanWire;
 use super::units::Units;
@@ -25,7 +27,7 @@ pub(in crate::http) struct ClaimWire<'a> {
     #[serde(borrow)]
     pub(in crate::http) worker: Option<Cow<'a, str>>,
     #[serde(borrow, default)]
-    pub(in crate::http) settle: Vec<Object<SettlementWire<'a>>>,
+    pub(in crate::http) settle: Items<Object<SettlementWire<'a>>>,
 }
 
 /// Calls to be started now.
@@ -36,6 +38,9 @@ pub(in crate::http) struct ClaimAnswerWire<'a> {
     pub(in crate::http) start_within_ms: u64,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(in crate::http) settled: Vec<SettledWire>,
+    /// Why nothing was claimed, where something was settled.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(in crate::http) problem: Option<ProblemWire>,
 }
 
 /// A call to be started now.

@@ -7,7 +7,7 @@ use super::span::SpanWire;
 use super::units::Units;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
-use tollgate::{Ask, Pass, Toll, global, toll};
+use tollgate::{Ask, Limit, Pass, Toll, global, toll};
 
 /// The tolls of one call, and what to do if they cannot be paid now.
 #[derive(Debug, Deserialize)]
@@ -76,6 +76,12 @@ impl ConsumeWire {
             let mut before = self.tolls[..index].iter().map(|Object(toll)| toll.meter());
             before.all(|other| other != meter).then_some(meter)
         })
+    }
+
+    /// The limits that are defined along with the call.
+    pub(in crate::http) fn definitions(&self) -> impl Iterator<Item = (&str, &Limit)> {
+        let tolls = self.tolls.iter().map(|Object(toll)| toll);
+        tolls.filter_map(|toll| Some((&*toll.limit, &toll.define.as_ref()?.0)))
     }
 
     /// What to ask the gate. Tolls are estimates if a receipt is wanted: it may settle them.

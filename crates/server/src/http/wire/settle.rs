@@ -1,6 +1,7 @@
 //! What came of starts, as it travels.
 
 use super::id::IdWire;
+use super::items::Items;
 use super::new_call::{CallWire, Desk};
 use super::object::Object;
 use super::problem::ProblemWire;
@@ -28,7 +29,7 @@ pub(in crate::http) struct SettlementWire<'a> {
     actual: BTreeMap<String, Units>,
     #[serde(borrow, default)]
     /// Calls that are enqueued in the same act, each with its queue.
-    enqueue: Vec<Object<CallWire<'a>>>,
+    enqueue: Items<Object<CallWire<'a>>>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
@@ -46,7 +47,7 @@ enum OutcomeWire {
 #[serde(deny_unknown_fields)]
 pub(in crate::http) struct RenewWire<'a> {
     #[serde(borrow)]
-    pub(in crate::http) leases: Vec<Cow<'a, str>>,
+    pub(in crate::http) leases: Items<Cow<'a, str>>,
     #[serde(rename = "for")]
     pub(in crate::http) span: SpanWire,
 }
@@ -95,8 +96,8 @@ impl SettlementWire<'_> {
         };
         let actual =
             self.actual.iter().map(named).collect::<Result<_, _>>().map_err(Error::from)?;
-        let mut enqueue = Vec::with_capacity(self.enqueue.len());
-        for (nth, Object(call)) in self.enqueue.iter().enumerate() {
+        let mut enqueue = Vec::with_capacity(self.enqueue.0.len());
+        for (nth, Object(call)) in self.enqueue.0.iter().enumerate() {
             let new_call = call.new_call(Desk { caller, queue: None, now });
             let at = format!("enqueue[{nth}]");
             enqueue.push(new_call.map_err(|fault| fault.problem(&at))?);

@@ -46,6 +46,11 @@ impl Activity {
         self.is_writing.store(false, Ordering::Relaxed);
     }
 
+    /// Nothing waits to be written.
+    pub(super) fn has_flushed(&self) {
+        self.is_writing.store(false, Ordering::Relaxed);
+    }
+
     /// The client must read before more can be written.
     pub(super) fn waits_to_write(&self) {
         self.is_writing.store(true, Ordering::Relaxed);

@@ -26,6 +26,15 @@ impl<'a, S> WatchedStream<'a, S> {
         }
         written
     }
+
+    /// Where nothing is kept back this says little: only that nobody waits for the client.
+    fn watch_flush(&self, flushed: Poll<io::Result<()>>) -> Poll<io::Result<()>> {
+        match &flushed {
+            Poll::Ready(_) => self.activity.has_flushed(),
+            Poll::Pending => self.activity.waits_to_write(),
+        }
+        flushed
+    }
 }
 
 impl<S: AsyncRead + Unpin> AsyncRead for WatchedStream<'_, S> {
@@ -64,18 +73,12 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for WatchedStream<'_, S> {
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         // Where TLS keeps bytes back, a flush is what waits for the client.
         let flushed = Pin::new(&mut self.stream).poll_flush(context);
-        if flushed.is_pending() {
-            self.activity.waits_to_write();
-        }
-        flushed
+        self.watch_flush(flushed)
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let shut = Pin::new(&mut self.stream).poll_shutdown(context);
-        if shut.is_pending() {
-            self.activity.waits_to_write();
-        }
-        shut
+        self.watch_flush(shut)
     }
 }
 

@@ -20,6 +20,9 @@ use tollgate_core::{
 
 /// Bodies and records of acts that are done together.
 const ACTS_BYTES: usize = 8 << 20;
+/// A claim hands out no more calls once it has so many bytes of bodies: what is claimed is held in memory
+/// until it is sent.
+const CLAIM_BYTES: usize = 64 << 20;
 
 impl Meters for Embedded {
     async fn now(&self) -> Answer<Now> {
@@ -154,10 +157,17 @@ impl Lanes for Embedded {
             (starts, bodies, HandedOut { inbox, leases })
         });
         let (starts, bodies, mut handed_out) = claimed.await?;
-        let (mut claimed, mut unread, mut failed) = (Vec::new(), Vec::new(), None);
+        let (mut claimed, mut unread, mut failed, mut bytes) = (Vec::new(), Vec::new(), None, 0);
         for (started, (id, at)) in starts.into_iter().zip(bodies) {
+            if bytes >= CLAIM_BYTES {
+                unread.push(started.lease);
+                continue;
+            }
             match self.body(id, at).await {
-                Ok(Some(body)) => claimed.push(Claimed { started, body }),
+                Ok(Some(body)) => {
+                    bytes += body.len();
+                    claimed.push(Claimed { started, body });
+                }
                 // It ended meanwhile.
                 Ok(None) => {}
                 Err(error) => {
@@ -166,7 +176,7 @@ impl Lanes for Embedded {
                 }
             }
         }
-        // Those that cannot be read go back as this ends; the others have an owner now.
+        // Those that are too much or cannot be read go back as this ends; the others have an owner now.
         handed_out.leases = unread;
         match failed {
             Some(error) if claimed.is_empty() => Err(error),
