@@ -4,7 +4,7 @@
 //! nobody uses and changes nothing; [`backup`] copies one that may be in use, and [`restore`] makes a
 //! folder of the copy; [`export`] writes all that lasts as lines of JSON, and [`import`] reads them.
 
-pub use tollgate_stores::embedded::disk::{Disk, FolderError, RealDisk};
+pub use tollgate_stores::embedded::disk::{Disk, DiskFile, FolderError, RealDisk};
 pub use tollgate_stores::embedded::log::{
     LogError, Report, SegmentNumber, Settings as LogSettings, TornTail,
 };

@@ -9,7 +9,7 @@ mod meters;
 pub use calls::Worker;
 pub use events::Events;
 
-use crate::embedded::{Embedded, HistorySettings, OpenError, RealDisk, StoreSettings};
+use crate::embedded::{Disk, Embedded, HistorySettings, OpenError, RealDisk, StoreSettings};
 use std::path::Path;
 use std::sync::Arc;
 use tollgate_core::Span;
@@ -72,15 +72,24 @@ impl Builder {
 
     /// A gate in a folder, made if there is none.
     pub async fn open(self, folder: impl AsRef<Path>) -> Result<Tollgate, GateError> {
+        let folder = folder.as_ref().to_owned();
+        self.open_disk(move || Ok(Arc::new(RealDisk::open(&folder)?))).await
+    }
+
+    /// A gate in a folder of your own making: a disk that fails on purpose, say.
+    pub async fn open_on(self, disk: Arc<dyn Disk>) -> Result<Tollgate, GateError> {
+        self.open_disk(move || Ok(disk)).await
+    }
+
+    async fn open_disk(
+        self,
+        disk: impl FnOnce() -> Result<Arc<dyn Disk>, OpenError> + Send + 'static,
+    ) -> Result<Tollgate, GateError> {
         let clock = self.settings.clock;
         let source = clock.clone();
-        let folder = folder.as_ref().to_owned();
         let settings = StoreSettings { history: self.history, ..StoreSettings::default() };
         // Reading it may take seconds: not on a thread that others need.
-        let open = move || -> Result<_, OpenError> {
-            let disk = RealDisk::open(&folder)?;
-            Embedded::on(Arc::new(disk), settings, Arc::new(move || source.both()))
-        };
+        let open = move || Embedded::on(disk()?, settings, Arc::new(move || source.both()));
         let opened = on_a_thread(open).await.map_err(StoreError::from)??;
         if let Some(torn) = &opened.report.torn {
             tracing::info!(?torn, "a commit that a crash interrupted was cut off");

@@ -5,6 +5,7 @@ mod backup;
 mod bodies;
 mod check;
 mod checkpoint;
+mod condition;
 mod contract;
 mod events;
 mod export;
@@ -99,6 +100,12 @@ impl Embedded {
         self.shared.history.as_ref().map_or(0, History::dropped)
     }
 
+    /// Whether it takes writes: what the last one found. One that finds no room is tried again every
+    /// quarter of a second, so that this is soon true again once there is some. Costs no write.
+    pub fn takes_writes(&self) -> Answer<()> {
+        self.shared.listeners.condition.told()
+    }
+
     /// History, with all in it that was answered before.
     async fn history_now(&self) -> Answer<Option<&History>> {
         let Some(history) = &self.shared.history else { return Ok(None) };
@@ -131,7 +138,7 @@ impl Embedded {
 }
 
 fn closed() -> StoreError {
-    StoreError::Failed { reason: "it is closed".to_owned() }
+    StoreError::Failed { reason: "it failed, or is closed".to_owned() }
 }
 
 impl Drop for Shared {

@@ -105,6 +105,15 @@ impl Tollgate {
         self.engine()?.keep(write).await
     }
 
+    /// Whether what is accepted now would be kept, as far as the last write found: no, if the disk is full
+    /// or the store has failed. Costs no write; always so in memory.
+    pub fn takes_writes(&self) -> Result<(), Error> {
+        match &self.backend {
+            Backend::Memory(_) => Ok(()),
+            Backend::Embedded(engine) => Ok(engine.store().takes_writes()?),
+        }
+    }
+
     /// Ready when the store has failed for good; never, for a gate in memory.
     pub async fn ended(&self) {
         match &self.backend {

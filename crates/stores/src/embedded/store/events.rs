@@ -1,5 +1,6 @@
 //! Events as they happen, told to whoever follows and to history once they last.
 
+use super::condition::Condition;
 use super::{Wakes, closed};
 use crate::embedded::history::{Intake, Told};
 use crate::embedded::log::{BatchPlace, Position};
@@ -13,6 +14,8 @@ use tollgate_core::lanes::Event;
 /// Who hears of what happens.
 #[derive(Clone)]
 pub(super) struct Listeners {
+    /// For those who only look.
+    pub(super) condition: Arc<Condition>,
     pub(super) woken: Arc<Wakes>,
     pub(super) stream: Arc<Stream>,
     pub(super) history: Option<Arc<Intake>>,
@@ -37,6 +40,7 @@ impl Listeners {
     }
 
     pub(super) fn end(&self) {
+        self.condition.end();
         self.woken.end();
         self.stream.end();
     }

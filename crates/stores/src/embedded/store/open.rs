@@ -120,6 +120,7 @@ impl Embedded {
         let reader = committer.reader();
         let history = shelf.and_then(|shelf| start_history(shelf, settings.history, &now));
         let listeners = Listeners {
+            condition: Arc::default(),
             woken: Arc::default(),
             stream: Arc::new(Stream::new(now().at)),
             history: history.as_ref().map(History::intake),

@@ -6,6 +6,7 @@
 
 use super::TimeSource;
 use super::bodies::RecentBodies;
+use super::condition::full;
 use super::events::Listeners;
 use super::inbox::{Cargo, Command, Inbox, Kind, News, Waiting};
 use super::records;
@@ -316,6 +317,7 @@ impl Writer {
                 self.state.slices.lasts(ahead);
                 self.submitted -= 1;
                 self.full_until = None;
+                self.listeners.condition.has_room();
                 self.upkeep.since += bytes as u64;
                 for body in freed {
                     self.upkeep.segments.free(Position::from_bits(body));
@@ -327,6 +329,7 @@ impl Writer {
             News::Refused(Refused { error: LogError::Full { .. }, batch }, cargo) => {
                 self.submitted -= 1;
                 self.full_until = Some(elapsing() + FULL_RETRY);
+                self.listeners.condition.is_full();
                 self.held.push_back((batch, cargo));
             }
             News::Refused(Refused { error, .. }, cargo) => {
@@ -488,8 +491,4 @@ impl Drop for Ends {
 #[expect(clippy::disallowed_methods, reason = "no decision hangs on it")]
 fn elapsing() -> Instant {
     Instant::now()
-}
-
-fn full() -> StoreError {
-    StoreError::Full { reason: "the disk has no space: free some, it is tried again".to_owned() }
 }

@@ -12,9 +12,11 @@ fn what_finds_no_space_is_done_once_there_is_some() {
     let machine = Machine::new(1);
     machine.define();
     machine.host.plan(Fault::DiskFull(0));
+    assert_eq!(machine.store().takes_writes(), Ok(()), "nobody has tried");
     let first = wait(machine.store().act(vec![enqueue(4)])).unwrap();
     let second = wait(machine.store().act(vec![enqueue(4)])).unwrap();
     assert_ne!(first[0].as_ref().unwrap().enqueued, second[0].as_ref().unwrap().enqueued);
+    assert_eq!(machine.store().takes_writes(), Ok(()));
 }
 
 #[test]
@@ -27,6 +29,7 @@ fn a_sync_that_fails_ends_the_store_for_good_and_a_new_start_reads_what_lasts() 
         let answer = wait(machine.store().act(vec![enqueue(4)]));
         assert!(matches!(answer, Err(StoreError::Failed { .. })), "{answer:?}");
     }
+    assert!(matches!(machine.store().takes_writes(), Err(StoreError::Failed { .. })));
     // Whoever drives it hears of it.
     while wait(machine.store().woken()).is_ok() {}
     machine.crash();
@@ -59,6 +62,7 @@ fn until_refused(store: &Embedded) {
         waiting.push(act);
     };
     assert!(matches!(refused, Err(StoreError::Full { .. })), "{refused:?}");
+    assert!(matches!(store.takes_writes(), Err(StoreError::Full { .. })));
 }
 
 #[test]
