@@ -12,6 +12,7 @@ mod doors;
 mod enqueue;
 mod events;
 mod holders;
+mod leaving;
 mod limits;
 mod meters;
 mod namespaces;

@@ -43,7 +43,8 @@ use schedules::Ticks;
 use std::sync::Arc;
 use tollgate_core::contract::Lanes;
 use tollgate_core::lanes::{
-    Act, Acted, CallId, Claimed, Explanation, Lease, QueueSpec, Record, Scope, Write,
+    Act, Acted, CallId, Claimed, Explanation, Lease, QueueSpec, Record, Scope, Settle, Settlement,
+    Write,
 };
 use tollgate_core::{Key, LaneName, Now, QueueName, Span, UNITS_MAX};
 
@@ -187,6 +188,23 @@ impl<S: Lanes + 'static> Engine<S> {
     pub async fn settle(&self, lease: Lease, outcome: Outcome) -> Result<Acted, Error> {
         let now = self.now().await?;
         self.act(outcome.into_act(lease, now)?).await
+    }
+
+    /// Hands back starts that nobody will make: their calls wait again at once, as if they had never
+    /// started. Seen through without anyone who waits; a lease that is lost already changes nothing.
+    pub fn release(&self, leases: Vec<Lease>) {
+        let release = |lease| {
+            let settle = vec![Settle { lease, settlement: Settlement::Release, actual: vec![] }];
+            Act { settle, ..Act::default() }
+        };
+        let acts = leases.into_iter().map(release).collect();
+        // The driver stays until it is on its way.
+        let engine = self.clone();
+        self.parts.pulse.see_through(async move {
+            if let Err(error) = engine.parts.store.act(acts).await {
+                tracing::warn!(%error, "calls could not be handed back, and wait until their leases end");
+            }
+        });
     }
 
     /// Holds leases for so long from now; says of each whether it was still held.

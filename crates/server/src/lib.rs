@@ -17,6 +17,7 @@
 mod access;
 pub mod cli;
 mod config;
+mod handed_out;
 mod http;
 mod lease;
 mod receipt;

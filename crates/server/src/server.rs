@@ -139,7 +139,8 @@ impl Server {
     }
 
     /// Answers until `stop` ends. Then takes no more connections, tells those who wait that the
-    /// server goes, and lets answers under way finish, for ten seconds at most.
+    /// server goes, and lets answers under way finish, for ten seconds at most. Calls that a worker was
+    /// not told of by then are handed back: [`Tollgate::shut_down`] waits until they are.
     pub async fn serve(self, stop: impl Future<Output = ()>) {
         if self.tls.is_none() && !self.address.ip().to_canonical().is_loopback() {
             let address = self.address;
@@ -154,7 +155,11 @@ impl Server {
             timeout(DRAIN_TIMEOUT, async { while connections.join_next().await.is_some() {} });
         match drained.await {
             Ok(()) => tracing::info!("stopped"),
-            Err(_) => tracing::warn!(connections = connections.len(), "stopped before the end"),
+            Err(_) => {
+                tracing::warn!(connections = connections.len(), "stopped before the end");
+                // What their answers were to hand out is handed back as they go.
+                connections.shutdown().await;
+            }
         }
     }
 

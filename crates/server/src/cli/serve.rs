@@ -31,7 +31,9 @@ pub(super) fn serve(arguments: &ServeArguments, environment: &Environment) -> an
         let server = Server::bind(gate.clone(), settings).await?;
         log::start(config.log_format, &config.log)?;
         descriptors::raise_limit();
-        serve_until_told(server, &gate, (&source, config.data.as_deref())).await
+        let ended = serve_until_told(server, &gate, (&source, config.data.as_deref())).await;
+        gate.shut_down().await;
+        ended
     })
 }
 

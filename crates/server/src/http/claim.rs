@@ -10,11 +10,13 @@ use super::wire::claim::{ClaimAnswerWire, ClaimWire, ClaimedWire};
 use super::wire::items::Items;
 use super::wire::units::Units;
 use super::{App, Shared};
+use crate::handed_out::HandedOut;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
+use std::sync::Arc;
+use tollgate::lanes::Claimed;
 use tollgate::lanes::claim::CLAIM_MAX;
 use tollgate::lanes::queue::LEASE_MAX;
-use tollgate::lanes::{Act, Claimed, Settle, Settlement};
 use tollgate::{Error, Span};
 
 /// Longest wait: a connection is kept open for it.
@@ -40,25 +42,23 @@ pub(super) async fn claim(
         // In this order, and at once: what is settled makes room for what is claimed, in one commit.
         let first = wanted.claim(&app, &name, Span::ZERO);
         let (settled, claimed) = tokio::join!(biased; settles, first);
-        (wanted, settled, claimed)
+        (wanted, settled?, claimed)
     };
     // Who waits needs no room for what was sent.
     drop(body);
-    let (settled, claimed) = match (settled, claimed) {
-        (Ok(settled), Ok(claimed)) if claimed.is_empty() && wanted.max > 0 => {
+    let claimed = match claimed {
+        Ok((claimed, _)) if claimed.is_empty() && wanted.max > 0 => {
             // Boxed: claims that find calls need not carry the room for it.
-            (settled, Box::pin(wanted.wait(&app, &caller, &queue)).await)
+            Box::pin(wanted.wait(&app, &caller, &queue)).await
         }
-        (Ok(settled), claimed) => (settled, claimed.map_err(Problem::from)),
-        (Err(problem), claimed) => {
-            give_back(&app, claimed.unwrap_or_default()).await;
-            return Err(problem);
-        }
+        claimed => claimed.map_err(Problem::from),
     };
-    let (claimed, problem) = match claimed {
-        Ok(claimed) => (claimed, None),
+    let ((claimed, handed_out), problem) = match claimed {
+        Ok(started) => (started, None),
         // What was settled is told, whatever comes of the claim.
-        Err(problem) if !settled.is_empty() => (Vec::new(), Some(problem.into_wire(&caller))),
+        Err(problem) if !settled.is_empty() => {
+            ((Vec::new(), None), Some(problem.into_wire(&caller)))
+        }
         Err(problem) => return Err(problem),
     };
     if let Some(worker) = &wanted.worker {
@@ -66,23 +66,17 @@ pub(super) async fn claim(
     }
     let calls = claimed.iter().map(|claimed| ClaimedWire::new(claimed, &app, &caller)).collect();
     let start_within_ms = START_WITHIN.as_millis_ceil();
-    Ok(Json(ClaimAnswerWire { calls, start_within_ms, settled, problem }).into_response())
+    let answer = ClaimAnswerWire { calls, start_within_ms, settled, problem };
+    let mut response = Json(answer).into_response();
+    // The connection lets go of it when it has written the answer.
+    if let Some(handed_out) = handed_out {
+        response.extensions_mut().insert(handed_out);
+    }
+    Ok(response)
 }
 
-/// Hands back calls that were started for an answer that is not given.
-async fn give_back(app: &App, claimed: Vec<Claimed>) {
-    let leases = claimed.iter().map(|claimed| claimed.started.lease);
-    let acts = leases.map(|lease| {
-        let settlement = Settlement::Release;
-        Act { settle: vec![Settle { lease, settlement, actual: Vec::new() }], ..Act::default() }
-    });
-    let acts: Vec<_> = acts.collect();
-    if !acts.is_empty()
-        && let Err(error) = app.gate.act_all(acts).await
-    {
-        tracing::warn!(%error, "calls that were not handed out wait for their leases to end");
-    }
-}
+/// Calls, and what hands them back unless the answer arrives.
+type Started = (Vec<Claimed>, Option<Arc<HandedOut>>);
 
 /// What a worker wants, within bounds.
 struct Wanted {
@@ -119,25 +113,27 @@ impl Wanted {
         Ok(Self { max, wait, lease, worker })
     }
 
-    async fn claim(&self, app: &App, queue: &str, wait: Span) -> Result<Vec<Claimed>, Error> {
-        match self.lease {
-            Some(lease) => app.gate.claim_for(queue, self.max, wait, lease).await,
-            None => app.gate.claim(queue, self.max, wait).await,
-        }
+    async fn claim(&self, app: &App, queue: &str, wait: Span) -> Result<Started, Error> {
+        let claimed = match self.lease {
+            Some(lease) => app.gate.claim_for(queue, self.max, wait, lease).await?,
+            None => app.gate.claim(queue, self.max, wait).await?,
+        };
+        let handed_out = HandedOut::new(&app.gate, &claimed);
+        Ok((claimed, handed_out))
     }
 
     /// Waits until there are calls, it was long enough, or the server ends.
-    async fn wait(&self, app: &App, caller: &Caller, queue: &str) -> Result<Vec<Claimed>, Problem> {
+    async fn wait(&self, app: &App, caller: &Caller, queue: &str) -> Result<Started, Problem> {
         known(&app.gate, caller, queue).await?;
         if self.wait.is_zero() {
-            return Ok(Vec::new());
+            return Ok((Vec::new(), None));
         }
         let name = caller.inner(queue);
         tokio::select! {
             // The claim first: who has calls when the server ends still gets them.
             biased;
             claimed = self.claim(app, &name, self.wait) => Ok(claimed?),
-            () = app.shutdown.begun() => Ok(Vec::new()),
+            () = app.shutdown.begun() => Ok((Vec::new(), None)),
         }
     }
 }

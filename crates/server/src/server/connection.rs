@@ -3,6 +3,7 @@
 mod activity;
 mod watched;
 
+use crate::handed_out::HandedOut;
 use crate::http::guard::Door;
 use crate::shutdown::Shutdown;
 use crate::tls::Tls;
@@ -53,8 +54,9 @@ where
         let answering = activity.begin();
         let door = &door;
         async move {
-            let response = door.answer(request).await;
-            Ok::<_, Infallible>(response.map(|body| WatchedBody::new(body, answering)))
+            let mut response = door.answer(request).await;
+            let calls = response.extensions_mut().remove::<Arc<HandedOut>>();
+            Ok::<_, Infallible>(response.map(|body| WatchedBody::new(body, answering, calls)))
         }
     });
     // Hyper's own timer is off, for it is set anew for each request, and that costs more than the

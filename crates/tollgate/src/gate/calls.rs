@@ -131,6 +131,15 @@ impl Tollgate {
         self.engine()?.renew_leases(leases, lease.into()).await
     }
 
+    /// Hands back starts that nobody will make: their calls wait again at once, as if they had never
+    /// started. Returns at once; [`Self::shut_down`] waits until it is done. If the store has no room,
+    /// their leases end by themselves.
+    pub fn release(&self, leases: Vec<Lease>) {
+        if let Ok(engine) = self.engine() {
+            engine.release(leases);
+        }
+    }
+
     /// Takes a call back: one that waits ends, one in flight is not tried again. Says whether it was
     /// there.
     pub async fn cancel(&self, call: CallId) -> Result<bool, Error> {

@@ -1,7 +1,8 @@
 //! What happens on a connection, so that one on which nothing does can be let go.
 
-use std::sync::Arc;
+use crate::handed_out::HandedOut;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::time::interval;
 
@@ -20,6 +21,9 @@ pub(super) struct Activity {
     written: AtomicU64,
     /// Whether a write waits for the client.
     is_writing: AtomicBool,
+    /// Calls whose answers hyper has taken, and the system not yet.
+    unsent: Mutex<Vec<Arc<HandedOut>>>,
+    has_unsent: AtomicBool,
 }
 
 /// A request that is being answered, until this is dropped.
@@ -56,6 +60,23 @@ impl Activity {
         self.is_writing.store(true, Ordering::Relaxed);
     }
 
+    /// An answer that hands out calls waits to be written.
+    pub(super) fn waits_to_be_sent(&self, calls: Arc<HandedOut>) {
+        self.unsent.lock().unwrap_or_else(PoisonError::into_inner).push(calls);
+        self.has_unsent.store(true, Ordering::Relaxed);
+    }
+
+    /// The system has taken all that was written.
+    pub(super) fn sent(&self) {
+        // One task has the connection, so that no order but its own is needed.
+        if self.has_unsent.load(Ordering::Relaxed) {
+            self.has_unsent.store(false, Ordering::Relaxed);
+            let unsent =
+                std::mem::take(&mut *self.unsent.lock().unwrap_or_else(PoisonError::into_inner));
+            unsent.iter().for_each(|calls| calls.arrived());
+        }
+    }
+
     /// Returns once nothing happened for a while.
     pub(super) async fn none(&self) {
         let mut looks = interval(LOOK_EVERY);
@@ -80,6 +101,13 @@ impl Activity {
             begun: self.begun.load(Ordering::Relaxed),
             written: self.written.load(Ordering::Relaxed),
         }
+    }
+}
+
+impl Answering {
+    /// The connection it is on.
+    pub(super) fn activity(&self) -> &Activity {
+        &self.0
     }
 }
 

@@ -1,10 +1,12 @@
 //! A connection's bytes and an answer's body, with what happens to them counted.
 
 use super::activity::{Activity, Answering};
+use crate::handed_out::HandedOut;
 use axum::body::{Body, Bytes, HttpBody};
 use hyper::body::{Frame, SizeHint};
 use std::io::{self, IoSlice};
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
@@ -73,6 +75,10 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for WatchedStream<'_, S> {
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         // Where TLS keeps bytes back, a flush is what waits for the client.
         let flushed = Pin::new(&mut self.stream).poll_flush(context);
+        if let Poll::Ready(Ok(())) = &flushed {
+            // Hyper flushes once it has nothing left that it could write.
+            self.activity.sent();
+        }
         self.watch_flush(flushed)
     }
 
@@ -85,12 +91,28 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for WatchedStream<'_, S> {
 /// A body whose request is answered once all of it was handed over.
 pub(super) struct WatchedBody {
     body: Body,
-    _answering: Answering,
+    answering: Answering,
+    /// Calls that it hands out: they are the worker's once all of it was sent.
+    handed_out: Option<Arc<HandedOut>>,
 }
 
 impl WatchedBody {
-    pub(super) fn new(body: Body, answering: Answering) -> Self {
-        Self { body, _answering: answering }
+    pub(super) fn new(
+        body: Body,
+        answering: Answering,
+        handed_out: Option<Arc<HandedOut>>,
+    ) -> Self {
+        Self { body, answering, handed_out }
+    }
+}
+
+impl Drop for WatchedBody {
+    fn drop(&mut self) {
+        if let Some(calls) = self.handed_out.take()
+            && self.body.is_end_stream()
+        {
+            self.answering.activity().waits_to_be_sent(calls);
+        }
     }
 }
 
