@@ -17,6 +17,7 @@ mod limits;
 mod meters;
 mod namespaces;
 mod queues;
+mod ready;
 mod receipts;
 mod roles;
 mod schedules;

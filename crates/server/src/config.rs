@@ -18,6 +18,7 @@ use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 use tollgate::Span;
 
 /// Every setting, with its default and what it means.
@@ -59,6 +60,8 @@ pub(crate) struct Config {
     pub(crate) log_format: LogFormat,
     pub(crate) tls: Option<Tls>,
     pub(crate) redact_bodies: bool,
+    /// How long it says that it is not ready before it ends.
+    pub(crate) leave: Duration,
     pub(crate) history: (Span, u64),
     pub(crate) tokens: Vec<TokenSpec>,
     pub(crate) desired: Desired,

@@ -12,6 +12,7 @@ mod enqueue;
 mod events;
 mod fields;
 pub(crate) mod guard;
+mod health;
 pub(crate) mod history;
 mod lanes;
 mod limits;

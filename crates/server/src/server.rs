@@ -19,7 +19,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 use tollgate::Tollgate;
 
 /// Most connections at once; one more waits in the system's queue until another ends.
@@ -40,12 +40,16 @@ pub struct Settings {
     pub tls: Option<Tls>,
     /// Keeps the bodies of calls from those who look at them.
     pub redact_bodies: bool,
+    /// How long it goes on as ever once it is told to end, but says that it is not ready: load balancers
+    /// look only now and then.
+    pub leave: Duration,
 }
 
 impl Settings {
     /// Listens there, wants no token and talks plainly.
     pub fn new(listen: SocketAddr) -> Self {
-        Self { listen, tokens: Vec::new(), tls: None, redact_bodies: false }
+        let (tokens, tls) = (Vec::new(), None);
+        Self { listen, tokens, tls, redact_bodies: false, leave: Duration::ZERO }
     }
 }
 
@@ -82,6 +86,7 @@ pub struct Server {
     listener: TcpListener,
     address: SocketAddr,
     tls: Option<Tls>,
+    leave: Duration,
     app: Arc<App>,
     door: Arc<Door>,
     bell: ShutdownBell,
@@ -97,7 +102,7 @@ impl fmt::Debug for Server {
 impl Server {
     /// Takes the address. Connections wait until [`Server::serve`] runs.
     pub async fn bind(gate: Tollgate, settings: Settings) -> Result<Self, StartError> {
-        let Settings { listen, tokens, tls, redact_bodies } = settings;
+        let Settings { listen, tokens, tls, redact_bodies, leave } = settings;
         let tokens = Tokens::new(tokens)?;
         check_reach(&tokens, listen)?;
         let tokens = KnownTokens::new(tokens);
@@ -119,7 +124,7 @@ impl Server {
         };
         let app = Arc::new(app);
         let door = Arc::new(routes::door(app.clone()));
-        Ok(Self { listener, address, tls, app, door, bell, shutdown })
+        Ok(Self { listener, address, tls, leave, app, door, bell, shutdown })
     }
 
     /// Where it listens.
@@ -138,9 +143,10 @@ impl Server {
         Reloader { app: self.app.clone(), address: self.address }
     }
 
-    /// Answers until `stop` ends. Then takes no more connections, tells those who wait that the
-    /// server goes, and lets answers under way finish, for ten seconds at most. Calls that a worker was
-    /// not told of by then are handed back: [`Tollgate::shut_down`] waits until they are.
+    /// Answers until `stop` ends, and for as long after as [`Settings::leave`] says. Then takes no more
+    /// connections, tells those who wait that the server goes, and lets answers under way finish, for ten
+    /// seconds at most. Calls that a worker was not told of by then are handed back:
+    /// [`Tollgate::shut_down`] waits until they are.
     pub async fn serve(self, stop: impl Future<Output = ()>) {
         if self.tls.is_none() && !self.address.ip().to_canonical().is_loopback() {
             let address = self.address;
@@ -148,6 +154,11 @@ impl Server {
         }
         let mut connections = JoinSet::new();
         self.accept_until(stop, &mut connections).await;
+        self.bell.leave();
+        if !self.leave.is_zero() {
+            tracing::info!(seconds = self.leave.as_secs(), "not ready any more");
+            self.accept_until(sleep(self.leave), &mut connections).await;
+        }
         drop(self.listener);
         tracing::info!(connections = connections.len(), "shutting down");
         self.bell.ring();

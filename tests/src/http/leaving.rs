@@ -1,8 +1,10 @@
-//! The server goes: calls that no worker was told of wait again.
+//! The server goes: it says so first, and hands back calls that no worker was told of.
 
 use super::client::{Client, request};
 use super::started::{JSON, Started};
 use serde_json::json;
+use std::time::Duration;
+use tollgate_server::Settings;
 
 /// More than the system keeps for a client that does not read.
 const BODY_BYTES: usize = 12 << 20;
@@ -14,6 +16,21 @@ async fn unread() -> (Started, Client) {
     let worker = server.begin("/v1/queues/q/claim", &json!({"lease": "1h"})).await;
     server.until_in_flight(1).await;
     (server, worker)
+}
+
+#[tokio::test]
+async fn a_server_that_goes_says_so_while_it_answers_still() {
+    let hour = Duration::from_secs(3600);
+    let settings = Settings { leave: hour, ..Settings::new(([127, 0, 0, 1], 0).into()) };
+    let mut server = Started::with(settings).await;
+    assert_eq!(server.get("/readyz").await.success(), json!({"status": "ready"}));
+    server.begin_stop();
+    while server.get("/readyz").await.status == 200 {}
+    server.get("/readyz").await.problem(503, "shutting_down");
+    server.get("/healthz").await.success();
+    let limit = json!({"rule": "token_bucket", "limit": 1, "per": "1s"});
+    server.put("/v1/limits/l", &limit).await.success();
+    server.consume(&json!({"tolls": [{"limit": "l"}]})).await.success();
 }
 
 #[tokio::test]

@@ -11,7 +11,7 @@ use tollgate::{ManualClock, Tollgate};
 use tollgate_server::{Reloader, Server, Settings, Token, TokenSpec};
 
 /// Longest wait for something that happens at once.
-const PATIENCE: Duration = Duration::from_secs(20);
+pub(super) const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Declares a body as JSON.
 pub(super) const JSON: (&str, &str) = ("content-type", "application/json");
@@ -81,6 +81,15 @@ impl Started {
             Kept::InMemory => builder.memory(),
             Kept::InFolder => builder.open(folder.path()).await.unwrap(),
         };
+        Self::serving((gate, clock), folder, settings).await
+    }
+
+    /// In front of that gate, which counts by that clock.
+    pub(super) async fn serving(
+        (gate, clock): (Tollgate, ManualClock),
+        folder: tempfile::TempDir,
+        settings: Settings,
+    ) -> Self {
         let server = Server::bind(gate.clone(), settings).await.unwrap();
         let (address, reloader) = (server.address(), server.reloader());
         let (stop, stopped) = oneshot::channel();

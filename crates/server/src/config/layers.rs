@@ -8,6 +8,7 @@ use std::fmt::Display;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::str::FromStr;
+use std::time::Duration;
 use tollgate::Span;
 
 /// The section `[server]`, or as much of it as someone said.
@@ -22,6 +23,7 @@ pub(crate) struct ServerWire {
     pub(crate) tls_cert: Option<PathBuf>,
     pub(crate) tls_key: Option<PathBuf>,
     pub(crate) redact_bodies: Option<bool>,
+    pub(crate) leave: Option<String>,
     pub(crate) history_age: Option<String>,
     pub(crate) history_bytes: Option<u64>,
 }
@@ -48,6 +50,7 @@ impl ServerWire {
             tls_cert: path("TLS_CERT"),
             tls_key: path("TLS_KEY"),
             redact_bodies: parsed("REDACT_BODIES", text("REDACT_BODIES")?)?,
+            leave: text("LEAVE")?,
             history_age: text("HISTORY_AGE")?,
             history_bytes: parsed("HISTORY_BYTES", text("HISTORY_BYTES")?)?,
         };
@@ -73,6 +76,7 @@ impl ServerWire {
             tls_cert: self.tls_cert.or(below.tls_cert),
             tls_key: self.tls_key.or(below.tls_key),
             redact_bodies: self.redact_bodies.or(below.redact_bodies),
+            leave: self.leave.or(below.leave),
             history_age: self.history_age.or(below.history_age),
             history_bytes: self.history_bytes.or(below.history_bytes),
         }
@@ -84,6 +88,7 @@ impl ServerWire {
         desired: Desired,
     ) -> Result<Config, ConfigError> {
         let age: Span = needed("history_age", parsed_setting("history_age", self.history_age)?)?;
+        let leave: Span = needed("leave", parsed_setting("leave", self.leave)?)?;
         let tls = match (&self.tls_cert, &self.tls_key) {
             (Some(certificate), Some(key)) => {
                 let tls = Tls::read(certificate, key);
@@ -108,6 +113,7 @@ impl ServerWire {
             log_format: needed("log_format", self.log_format)?,
             tls,
             redact_bodies: needed("redact_bodies", self.redact_bodies)?,
+            leave: Duration::from_nanos(leave.as_nanos()),
             history: (age, needed("history_bytes", self.history_bytes)?),
             tokens,
             desired,

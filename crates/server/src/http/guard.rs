@@ -15,9 +15,6 @@ use hyper::service::Service;
 use hyper_util::service::TowerToHyperService;
 use std::sync::Arc;
 
-/// Where load balancers look. They have no token, and learn nothing but that the server lives.
-pub(super) const HEALTH: &str = "/healthz";
-
 /// Paths behind this carry a receipt, which is not for the log.
 const RECEIPTS: &str = "/v1/receipts/";
 

@@ -9,7 +9,3 @@ pub const OPENAPI: &str = include_str!("openapi.json");
 pub(super) async fn read() -> impl IntoResponse {
     ([(CONTENT_TYPE, "application/json")], OPENAPI)
 }
-
-pub(super) async fn health() -> impl IntoResponse {
-    ([(CONTENT_TYPE, "application/json")], r#"{"status":"ok"}"#)
-}

@@ -143,6 +143,12 @@ pub(super) async fn method_not_allowed(method: Method, uri: Uri) -> Problem {
     Problem::new(kinds::METHOD_NOT_ALLOWED, detail)
 }
 
+/// The server goes, and should be sent nothing more.
+pub(super) fn leaving() -> Problem {
+    let detail = "the server is shutting down: send nothing more here until it is back";
+    Problem::new(kinds::SHUTTING_DOWN, detail)
+}
+
 /// The server goes while a call waits.
 pub(super) fn shutting_down() -> Problem {
     let detail = "the server is shutting down; nothing was paid: ask again when it is back";

@@ -3,7 +3,7 @@
 use super::guard::Door;
 use super::roles::RoleTable;
 use super::{
-    App, audit, calls, claim, consume, dead, enqueue, events, guard, history, lanes, limits,
+    App, audit, calls, claim, consume, dead, enqueue, events, health, history, lanes, limits,
     meters, openapi, problem, queues, receipts, schedules, settle,
 };
 use crate::access::Role::{self, Admin, Enqueue, Read, Work};
@@ -89,7 +89,8 @@ pub fn routes() -> Vec<Route> {
         route(Work, "POST", "/v1/receipts/{receipt}/cancel", post(receipts::cancel)),
         route(Work, "POST", "/v1/receipts/{receipt}/renew", post(receipts::renew)),
         route(Read, "GET", "/v1/audit", get(audit::list)),
-        open("GET", guard::HEALTH, get(openapi::health)),
+        open("GET", health::HEALTH, get(health::alive)),
+        open("GET", health::READY, get(health::ready)),
         route(Read, "GET", "/openapi.json", get(openapi::read)),
     ]
 }
