@@ -15,6 +15,7 @@ mod holders;
 mod leaving;
 mod limits;
 mod meters;
+mod metrics;
 mod namespaces;
 mod queues;
 mod ready;

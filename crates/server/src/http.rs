@@ -11,12 +11,14 @@ pub(crate) mod definitions;
 mod enqueue;
 mod events;
 mod fields;
+pub(crate) mod figures;
 pub(crate) mod guard;
 mod health;
 pub(crate) mod history;
 mod lanes;
 mod limits;
 mod meters;
+pub(crate) mod metrics;
 pub(crate) mod openapi;
 mod origin;
 mod path;
@@ -48,6 +50,7 @@ pub(crate) struct App {
     pub(crate) history: history::Readers,
     /// Bodies are kept from those who look at calls.
     pub(crate) redact_bodies: bool,
+    pub(crate) figures: figures::Figures,
 }
 
 /// The application as handlers get it.

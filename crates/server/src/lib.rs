@@ -30,6 +30,7 @@ mod token;
 pub use access::{
     HashError, Namespace, NamespaceError, Role, RoleError, Roles, TokenHash, TokenSpec, TokensError,
 };
+pub use http::metrics::{Metric, metrics};
 pub use http::openapi::OPENAPI;
 pub use http::problem::kinds::codes;
 pub use http::routes::{Route, routes};

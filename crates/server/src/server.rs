@@ -4,6 +4,7 @@ mod connection;
 
 use crate::access::{KnownTokens, TokenSpec, Tokens, TokensError};
 use crate::http::body::Room;
+use crate::http::figures::Figures;
 use crate::http::guard::Door;
 use crate::http::history::Readers;
 use crate::http::{App, routes};
@@ -16,6 +17,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::pin::pin;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
@@ -111,16 +113,15 @@ impl Server {
         let listener = TcpListener::bind(listen).await.map_err(failed)?;
         let address = listener.local_addr().map_err(failed)?;
         let (bell, shutdown) = shutdown();
-        let room = Room::default();
-        let shutdown_seen = shutdown.clone();
         let app = App {
             gate,
             seal,
             tokens,
-            shutdown: shutdown_seen,
-            room,
-            redact_bodies,
+            shutdown: shutdown.clone(),
+            room: Room::default(),
+            figures: Figures::new(),
             history: Readers::default(),
+            redact_bodies,
         };
         let app = Arc::new(app);
         let door = Arc::new(routes::door(app.clone()));
@@ -177,6 +178,7 @@ impl Server {
     async fn accept_until(&self, stop: impl Future<Output = ()>, connections: &mut JoinSet<()>) {
         let mut stop = pin!(stop);
         loop {
+            self.app.figures.connections.store(connections.len(), Ordering::Relaxed);
             let has_room = connections.len() < CONNECTIONS_MAX;
             tokio::select! {
                 () = &mut stop => return,

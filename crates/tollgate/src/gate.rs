@@ -8,6 +8,7 @@ mod meters;
 
 pub use calls::Worker;
 pub use events::Events;
+pub use meters::Load;
 
 use crate::embedded::{Disk, Embedded, HistorySettings, OpenError, RealDisk, StoreSettings};
 use std::path::Path;

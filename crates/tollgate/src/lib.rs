@@ -25,7 +25,7 @@ pub mod embedded;
 mod gate;
 pub mod lanes;
 
-pub use gate::{Builder, Events, GateError, Tollgate, Worker};
+pub use gate::{Builder, Events, GateError, Load, Tollgate, Worker};
 pub use tollgate_core::rule::UNITS_MAX;
 pub use tollgate_core::rule::slots::HoldId;
 pub use tollgate_core::{

@@ -31,6 +31,7 @@ async fn a_server_that_goes_says_so_while_it_answers_still() {
     let limit = json!({"rule": "token_bucket", "limit": 1, "per": "1s"});
     server.put("/v1/limits/l", &limit).await.success();
     server.consume(&json!({"tolls": [{"limit": "l"}]})).await.success();
+    assert!(server.get("/metrics").await.text.contains("\ntollgate_ready 0\n"));
 }
 
 #[tokio::test]

@@ -123,6 +123,7 @@ async fn a_full_disk_is_not_ready_until_there_is_space() {
     let full = async {
         server.until_ready_says(503).await;
         server.get("/readyz").await.problem(503, "store_full");
+        assert!(server.get("/metrics").await.text.contains("\ntollgate_ready 0\n"));
         server.get("/healthz").await.success();
         trouble.set(SOUND);
         server.until_ready_says(200).await;
@@ -132,10 +133,13 @@ async fn a_full_disk_is_not_ready_until_there_is_space() {
 }
 
 #[tokio::test]
-async fn a_store_that_failed_is_not_ready() {
+async fn a_store_that_failed_is_not_ready_and_the_rest_is_still_counted() {
     let (server, trouble) = started().await;
     trouble.set(BROKEN);
     server.ask("PUT", "/v1/queues/q", &[], "").await.problem(503, "store_failed");
     server.until_ready_says(503).await;
     server.get("/readyz").await.problem(503, "store_failed");
+    let told = server.get("/metrics").await;
+    assert_eq!(told.status, 200);
+    assert!(told.text.contains("\ntollgate_ready 0\n"), "{}", told.text);
 }

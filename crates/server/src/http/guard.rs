@@ -46,16 +46,22 @@ impl Door {
     async fn admit(&self, mut request: Request<Incoming>) -> Response {
         let caller = match self.caller(&request) {
             Ok(caller) => caller,
-            Err(problem) => return written(problem.into_response(), &Caller::ANYONE),
+            Err(problem) => return self.written(problem.into_response(), &Caller::ANYONE),
         };
         // Nothing is left for the handler where no token is wanted: that would cost an allocation.
         if caller.token_name().is_some() {
             request.extensions_mut().insert(caller.clone());
         }
         match self.router.call(request).await {
-            Ok(response) => written(response, &caller),
+            Ok(response) => self.written(response, &caller),
             Err(never) => match never {},
         }
+    }
+
+    /// The answer as it goes out, counted.
+    fn written(&self, response: Response, caller: &Caller) -> Response {
+        self.app.figures.count(&response);
+        written(response, caller)
     }
 
     /// Who asks, if they may ask this.

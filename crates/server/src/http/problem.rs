@@ -7,7 +7,7 @@ use super::caller::Caller;
 use super::wire::problem::{ProblemWire, RefusalWire, StreamWire};
 use axum::body::Body;
 use axum::http::header::{CONTENT_LENGTH, CONTENT_TYPE};
-use axum::http::{HeaderName, HeaderValue, Method, StatusCode, Uri};
+use axum::http::{HeaderName, HeaderValue, Method, Uri};
 use axum::response::{IntoResponse, Response};
 use kinds::Kind;
 use std::fmt;
@@ -43,6 +43,11 @@ impl Problem {
         }
         let (field, refusal, stream, error, headers) = (None, None, None, None, Vec::new());
         Self(Box::new(Content { kind, detail, field, refusal, stream, error, headers }))
+    }
+
+    /// What kind of problem it is.
+    pub(super) fn kind(&self) -> Kind {
+        self.0.kind
     }
 
     /// Names the part of the body that is wrong.
@@ -158,10 +163,4 @@ pub(super) fn shutting_down() -> Problem {
 /// One field holds a value that reads well but does not do.
 pub(super) fn invalid_field(path: &str, why: &str) -> Problem {
     Problem::new(kinds::INVALID_BODY, format!("`{path}`: {why}")).field(path)
-}
-
-impl Kind {
-    const fn new(status: StatusCode, code: &'static str, title: &'static str) -> Self {
-        Self { status, code, title }
-    }
 }

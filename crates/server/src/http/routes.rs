@@ -4,7 +4,7 @@ use super::guard::Door;
 use super::roles::RoleTable;
 use super::{
     App, audit, calls, claim, consume, dead, enqueue, events, health, history, lanes, limits,
-    meters, openapi, problem, queues, receipts, schedules, settle,
+    meters, metrics, openapi, problem, queues, receipts, schedules, settle,
 };
 use crate::access::Role::{self, Admin, Enqueue, Read, Work};
 use axum::Router;
@@ -89,6 +89,7 @@ pub fn routes() -> Vec<Route> {
         route(Work, "POST", "/v1/receipts/{receipt}/cancel", post(receipts::cancel)),
         route(Work, "POST", "/v1/receipts/{receipt}/renew", post(receipts::renew)),
         route(Read, "GET", "/v1/audit", get(audit::list)),
+        route(Read, "GET", "/metrics", get(metrics::read)),
         open("GET", health::HEALTH, get(health::alive)),
         open("GET", health::READY, get(health::ready)),
         route(Read, "GET", "/openapi.json", get(openapi::read)),

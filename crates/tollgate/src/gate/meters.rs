@@ -1,10 +1,43 @@
 //! Meters: looked at, closed, reopened, reset.
 
 use super::{Backend, Tollgate};
-use tollgate_core::Span;
+use tollgate_core::contract::Meters;
+use tollgate_core::{LimitName, Span};
 use tollgate_engine::{Error, MeterState, PartitionPage};
 
+/// How busy the global meter of a limit is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Load {
+    /// Heads of lanes that stand there; in memory the weight of the calls that wait.
+    pub waiting: u64,
+    /// Slots that are held.
+    pub in_flight: u64,
+    /// Nothing passes: an upstream or an operator asked for it.
+    pub is_closed: bool,
+}
+
 impl Tollgate {
+    /// How busy the global meters of limits are; `None` for those that are not defined. Cheaper than
+    /// [`Self::meter`] for each.
+    pub async fn loads(&self, limits: &[&str]) -> Result<Vec<Option<Load>>, Error> {
+        let engine = match &self.backend {
+            Backend::Memory(limiter) => {
+                let meters = limits.iter().map(|limit| limiter.meter(limit, None).ok());
+                return Ok(meters.map(|meter| meter.as_ref().map(Load::in_memory)).collect());
+            }
+            Backend::Embedded(engine) => engine,
+        };
+        let meters = limits.iter().map(|limit| Ok((LimitName::new(limit)?, None)));
+        let meters = meters.collect::<Result<_, Error>>()?;
+        let meters = engine.store().inspect(meters).await?;
+        let load = |meter: tollgate_core::contract::MeterState| Load {
+            waiting: meter.waiting,
+            in_flight: meter.in_flight,
+            is_closed: meter.closed.is_some(),
+        };
+        Ok(meters.into_iter().map(|meter| meter.map(load)).collect())
+    }
+
     /// How one meter stands.
     pub async fn meter(&self, limit: &str, partition: Option<&str>) -> Result<MeterState, Error> {
         match &self.backend {
@@ -54,5 +87,12 @@ impl Tollgate {
             Backend::Memory(limiter) => limiter.reset(limit, partition),
             Backend::Embedded(engine) => engine.reset(limit, partition).await,
         }
+    }
+}
+
+impl Load {
+    fn in_memory(meter: &MeterState) -> Self {
+        let is_closed = meter.closed.is_some();
+        Self { waiting: meter.waiting, in_flight: meter.in_flight, is_closed }
     }
 }

@@ -8,6 +8,7 @@ use axum::http::StatusCode;
 /// A kind of problem.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Kind {
+    position: Position,
     pub(super) status: StatusCode,
     pub(super) code: &'static str,
     pub(super) title: &'static str,
@@ -15,9 +16,24 @@ pub(crate) struct Kind {
 
 macro_rules! kinds {
     ($($name:ident = $status:ident, $code:literal, $title:literal;)*) => {
-        $(pub(in crate::http) const $name: Kind = Kind::new(StatusCode::$status, $code, $title);)*
+        $(pub(in crate::http) const $name: Kind = Kind {
+            position: Position::$name,
+            status: StatusCode::$status,
+            code: $code,
+            title: $title,
+        };)*
 
-        const ALL: &[Kind] = &[$($name),*];
+        /// Where each is in [`ALL`].
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        #[expect(
+            non_camel_case_types,
+            clippy::upper_case_acronyms,
+            reason = "they are named as the kinds are"
+        )]
+        enum Position { $($name),* }
+
+        /// All kinds.
+        pub(in crate::http) const ALL: &[Kind] = &[$($name),*];
     };
 }
 
@@ -101,7 +117,33 @@ kinds! {
     SHUTTING_DOWN = SERVICE_UNAVAILABLE, "shutting_down", "The server is shutting down";
 }
 
+impl Kind {
+    /// Where it is in [`ALL`].
+    pub(in crate::http) fn position(self) -> usize {
+        self.position as usize
+    }
+
+    pub(in crate::http) fn status(self) -> u16 {
+        self.status.as_u16()
+    }
+
+    pub(in crate::http) fn code(self) -> &'static str {
+        self.code
+    }
+}
+
 /// Every code with its status: what `openapi.json` must list.
 pub fn codes() -> impl Iterator<Item = (&'static str, u16)> {
     ALL.iter().map(|kind| (kind.code, kind.status.as_u16()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_kind_is_where_it_says() {
+        let positions: Vec<usize> = ALL.iter().map(|kind| kind.position()).collect();
+        assert_eq!(positions, (0..ALL.len()).collect::<Vec<_>>());
+    }
 }
