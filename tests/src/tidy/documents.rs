@@ -53,6 +53,20 @@ fn every_invariant_names_a_test_that_exists() {
 }
 
 #[test]
+fn every_metric_of_the_dashboard_and_the_alerts_exists() {
+    let metrics = document("docs/metrics.md");
+    let pages = ["deploy/grafana/dashboards/tollgate.json", "deploy/alerts.yaml"];
+    let mut named: Vec<&str> = pages.into_iter().flat_map(|page| words(document(page))).collect();
+    named.retain(|word| word.starts_with("tollgate_"));
+    assert!(named.len() > 20, "the dashboard shows little: {named:?}");
+    let parts = ["_bucket", "_sum", "_count"];
+    let exists = |name: &str| metrics.contains(&format!("| `{name}` |"));
+    let is_part = |name: &str| parts.iter().any(|part| name.strip_suffix(part).is_some_and(exists));
+    let faults = named.into_iter().filter(|name| !exists(name) && !is_part(name));
+    assert_none(faults.map(str::to_owned), "docs/metrics.md has none of these:");
+}
+
+#[test]
 fn the_changelog_keeps_its_form() {
     let headings = document("CHANGELOG.md").lines().filter(|line| line.starts_with('#'));
     let headings: Vec<&str> = headings.collect();
