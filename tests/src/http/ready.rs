@@ -108,7 +108,7 @@ async fn started() -> (Started, Trouble) {
 
 impl Started {
     /// Returns once `/readyz` answers with that status.
-    async fn until_ready_says(&self, status: u16) {
+    pub(super) async fn until_ready_says(&self, status: u16) {
         let wait = async { while self.get("/readyz").await.status != status {} };
         timeout(super::started::PATIENCE, wait).await.expect("it says something else");
     }

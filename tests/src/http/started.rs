@@ -190,11 +190,6 @@ impl Started {
         timeout(PATIENCE, wait).await.expect("the calls do not come");
     }
 
-    /// Returns once so many calls of the queue `q` are in flight.
-    pub(super) async fn until_in_flight(&self, calls: u64) {
-        Self::until_counts(&self.gate, (0, calls)).await;
-    }
-
     /// Returns once so many calls of the queue `q` wait, and so many are in flight.
     pub(super) async fn until_counts(gate: &Tollgate, counts: (u64, u64)) {
         let wait = async {
