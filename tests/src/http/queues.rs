@@ -35,6 +35,18 @@ async fn a_queue_that_could_start_nothing_is_refused() {
 }
 
 #[tokio::test]
+async fn a_bound_that_json_does_not_carry_exactly_is_refused() {
+    let server = Started::kept().await;
+    for field in ["depth_max", "dead_max"] {
+        let most = (1_u64 << 53) - 1;
+        server.put("/v1/queues/q", &json!({field: most})).await.success();
+        let answer = server.put("/v1/queues/q", &json!({field: most + 1})).await;
+        assert!(answer.problem(400, "invalid_body").contains("9007199254740991"));
+        assert_eq!(answer.field("field"), field);
+    }
+}
+
+#[tokio::test]
 async fn queues_are_listed_page_by_page() {
     let server = Started::kept().await;
     for name in ["b", "a", "c"] {

@@ -7,6 +7,7 @@ use super::units::{Count, Units};
 use crate::http::caller::Caller;
 use crate::http::problem::{Problem, invalid_field};
 use serde::{Deserialize, Serialize};
+use tollgate::UNITS_MAX;
 use tollgate::lanes::{Backoff, OnDead, Order, QueueSpec, QueueState};
 
 /// How a queue's lanes behave. What is left out is as by default.
@@ -106,8 +107,8 @@ impl QueueWire {
                 Some(OnDeadWire::Skip) => OnDead::Skip,
                 Some(OnDeadWire::Hold) => OnDead::Hold,
             },
-            depth_max: self.depth_max.map_or(default.depth_max, |Units(depth)| depth),
-            dead_max: self.dead_max.map_or(default.dead_max, |Units(dead)| dead),
+            depth_max: bound("depth_max", self.depth_max, default.depth_max)?,
+            dead_max: bound("dead_max", self.dead_max, default.dead_max)?,
             dedupe: span(self.dedupe, default.dedupe),
             tolls: tolls.collect::<Result<_, _>>()?,
         })
@@ -139,6 +140,17 @@ impl QueueWire {
             dedupe: Some(SpanWire(spec.dedupe)),
             tolls: spec.tolls.iter().map(|toll| Object(QueueTollWire::new(toll, caller))).collect(),
         }
+    }
+}
+
+/// How many there may be at most: a number that every reader of JSON reads exactly.
+fn bound(field: &str, most: Option<Units>, default: u64) -> Result<u64, Problem> {
+    match most {
+        Some(Units(most)) if most > UNITS_MAX => {
+            let why = format!("{most} is over the largest number here, {UNITS_MAX}");
+            Err(invalid_field(field, &why))
+        }
+        most => Ok(most.map_or(default, |Units(most)| most)),
     }
 }
 
