@@ -11,6 +11,7 @@ mod description;
 mod doors;
 mod enqueue;
 mod events;
+mod fuzz;
 mod holders;
 mod leaving;
 mod limits;
