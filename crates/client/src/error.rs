@@ -106,7 +106,7 @@ impl ClientError {
     pub fn may_pass(&self) -> bool {
         match self {
             Self::Unreachable { .. } => true,
-            Self::Problem(problem) => problem.status >= 500 || problem.status == 429,
+            Self::Problem(problem) => problem.status >= 500 || matches!(problem.status, 408 | 429),
             _ => false,
         }
     }

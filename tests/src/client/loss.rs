@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
-use tollgate_client::{Client, ClientError, Limit, global};
+use tollgate_client::{Client, ClientError, Limit, Outcome, global};
 
 /// A server that reads each request and closes the connection, but for those after the first `lost`: they
 /// are answered.
@@ -73,4 +73,13 @@ async fn a_server_that_says_nothing_is_not_waited_for_without_end() {
     let builder = Client::builder(&url).timeout(std::time::Duration::from_millis(100));
     let error = builder.build().unwrap().limits().await.unwrap_err();
     assert!(error.to_string().contains("no answer within 100ms"), "{error}");
+}
+
+#[tokio::test]
+async fn a_claim_that_could_settle_but_not_claim_is_refused() {
+    let problem = r#"{"calls":[],"settled":[],"problem":{"status":404,"code":"unknown_queue","detail":"no q"}}"#;
+    let (client, seen) = losing(0, problem).await;
+    let worked = client.worker("q").run(async |_| Outcome::done()).await;
+    assert_eq!(worked.unwrap_err().code(), Some("unknown_queue"));
+    assert_eq!(seen.load(Ordering::SeqCst), 1);
 }

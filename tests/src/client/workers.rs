@@ -256,6 +256,48 @@ async fn though_connections_are_cut_every_call_is_made_and_none_twice() {
     assert_eq!(bodies.len(), 200);
 }
 
+/// A worker with one call in its hands, which is done when it is told so, at a server that knows it no more.
+async fn refused_midway(lease: Span) -> (Served, Running, Heard, Arc<Notify>) {
+    let (mut served, client) = with_queue(QueueSpec::default()).await;
+    enqueue(&client, "a", ["x".to_owned()]).await;
+    let go_on = Arc::new(Notify::new());
+    let waits = go_on.clone();
+    let (running, mut heard) = run(client.worker("q").lease(lease), move |_| {
+        let waits = waits.clone();
+        async move {
+            waits.notified().await;
+            Outcome::done()
+        }
+    });
+    assert_eq!(hears(&mut heard).await, "x");
+    served.stop().await;
+    served.start(Some("a-token-that-the-worker-does-not-have")).await;
+    (served, running, heard, go_on)
+}
+
+#[tokio::test]
+async fn what_was_done_stays_done_though_the_server_refuses_to_hear_it() {
+    let (mut served, mut running, mut heard, go_on) = refused_midway(Span::from_secs(30)).await;
+    go_on.notify_one();
+    let ended = timeout(Duration::from_millis(300), &mut running.task).await;
+    assert!(ended.is_err(), "it gave up what it had done: {ended:?}");
+    served.stop().await;
+    served.start(None).await;
+    let error = timeout(PATIENCE, running.task).await.unwrap().unwrap().unwrap_err();
+    assert_eq!(error.code(), Some("unauthorized"));
+    assert!(is_empty(&served).await, "a call that was done is to be made again");
+    assert!(heard.try_recv().is_err());
+}
+
+#[tokio::test]
+async fn who_is_refused_for_good_gives_up_a_lease_after_its_last_handler_ended() {
+    let (_served, running, _heard, go_on) = refused_midway(Span::from_millis(500)).await;
+    drop(running.stop);
+    go_on.notify_one();
+    let error = timeout(PATIENCE, running.task).await.expect("it never ends").unwrap();
+    assert_eq!(error.unwrap_err().code(), Some("unauthorized"));
+}
+
 #[tokio::test]
 async fn what_comes_too_late_is_handed_back() {
     let spec = QueueSpec { order: Order::Parallel(10), ..QueueSpec::default() };

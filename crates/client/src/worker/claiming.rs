@@ -4,7 +4,7 @@ use super::settling::Unsettled;
 use super::{Job, Setup};
 use crate::calls::{CallId, Lease};
 use crate::client::{Asked, Client};
-use crate::error::ClientError;
+use crate::error::{ClientError, Problem};
 use crate::path::path;
 use crate::wire::call::{bytes, raw};
 use crate::wire::outcome::{SettledWire, SettlementWire};
@@ -35,9 +35,12 @@ struct ClaimWire<'a> {
 #[derive(Deserialize)]
 struct ClaimAnswerWire {
     calls: Vec<ClaimedWire>,
+    #[serde(default)]
     start_within_ms: u64,
     #[serde(default)]
     settled: Vec<SettledWire>,
+    /// Why there are no calls, though what came along was settled.
+    problem: Option<Problem>,
 }
 
 #[derive(Deserialize)]
@@ -61,6 +64,8 @@ pub(super) struct Claimed {
     pub(super) jobs: Vec<(Job, Span)>,
     pub(super) start_within: Span,
     pub(super) settled: Vec<SettledWire>,
+    /// Why there are no calls, though what came along was settled.
+    pub(super) problem: Option<Problem>,
 }
 
 /// How long a claim waits that has nothing else to tell.
@@ -107,5 +112,6 @@ pub(super) async fn claim(client: Client, asked: Asked) -> Result<Claimed, Clien
         jobs: jobs.map_err(unread)?,
         start_within: Span::from_millis(wire.start_within_ms),
         settled: wire.settled,
+        problem: wire.problem,
     })
 }

@@ -2,7 +2,7 @@
 
 use super::claiming::{self, CLAIM_MAX, Claimed};
 use super::held::{Held, beat};
-use super::settling::{Came, Settling, Unsettled};
+use super::settling::{Came, Settling, Unsettled, is_for_its_body};
 use super::{Job, Setup, Stop};
 use crate::calls::Lease;
 use crate::client::{Asked, Client};
@@ -48,8 +48,12 @@ pub(super) struct Hands<H> {
     has_settled: bool,
     /// The server refuses: no more is claimed, and handlers that run may end.
     failed: Option<ClientError>,
+    /// Why nothing could be settled the last time.
+    unsettled: Option<ClientError>,
     /// Since when nothing more is claimed.
     stopped: Option<Instant>,
+    /// When a handler ended last.
+    last_ended: Option<Instant>,
 }
 
 /// What a handler came to; `None` if it was too late to run it.
@@ -82,7 +86,9 @@ where
             worked: Worked::default(),
             has_settled: false,
             failed: None,
+            unsettled: None,
             stopped: None,
+            last_ended: None,
         }
     }
 
@@ -153,11 +159,22 @@ where
         if self.is_idle() && self.claiming.is_none() {
             return Some(self.failed.take().map_or(Ok(self.worked), Err));
         }
-        // What cannot be settled within a lease is not held any more either.
-        let given_up = stopped + self.setup.lease.into();
-        let is_hopeless = self.running.is_empty() && self.failed.is_some();
-        (is_hopeless && clock::now() >= given_up)
-            .then(|| self.failed.take().map_or(Ok(self.worked), Err))
+        if self.gives_up()? > clock::now() {
+            return None;
+        }
+        let error = self.failed.take().or(self.unsettled.take());
+        Some(error.map_or(Ok(self.worked), Err))
+    }
+
+    /// When one who has stopped lets be what cannot be settled: when it is not held any more either. A
+    /// server that refuses for good may renew leases all the same: it has as long as one lasts.
+    fn gives_up(&self) -> Option<Instant> {
+        let (stopped, error) = (self.stopped?, self.unsettled.as_ref()?);
+        let ended = self.last_ended.map_or(stopped, |ended| ended.max(stopped));
+        let a_lease_later = ended + self.setup.lease.into();
+        let held_until = self.held.last_ends().filter(|_| error.may_pass());
+        let gives_up = held_until.map_or(a_lease_later, |ends| ends.max(a_lease_later));
+        self.running.is_empty().then_some(gives_up)
     }
 
     /// Nothing more is claimed.
@@ -210,11 +227,9 @@ where
     fn wakes(&self) -> Option<Instant> {
         let settles = self.settling.due().filter(|_| self.sending.is_none());
         let claims = self.pause.filter(|_| self.claiming.is_none() && self.stopped.is_none());
-        let gives_up = self.stopped.filter(|_| self.failed.is_some());
-        let gives_up = gives_up.map(|stopped| stopped + self.setup.lease.into());
         let abandons = self.stopped.filter(|_| self.claiming.is_some());
         let abandons = abandons.map(|stopped| stopped + STOP_GRACE);
-        let ends = gives_up.into_iter().chain(abandons).filter(|it| *it > clock::now());
+        let ends = self.gives_up().into_iter().chain(abandons).filter(|it| *it > clock::now());
         settles.into_iter().chain(claims).chain(ends).min()
     }
 
@@ -222,11 +237,15 @@ where
         let settlements = self.claiming.take().map(|sent| sent.settlements).unwrap_or_default();
         match answer {
             Ok(claimed) => {
-                (self.pause, self.backoff) = (None, Backoff::up_to(PAUSE_MAX));
                 if !settlements.is_empty() {
+                    self.unsettled = None;
                     let came = self.settling.answered(settlements, claimed.settled);
                     self.came(came);
                 }
+                if let Some(problem) = claimed.problem {
+                    return self.trouble(ClientError::Problem(Box::new(problem)));
+                }
+                (self.pause, self.backoff) = (None, Backoff::up_to(PAUSE_MAX));
                 let by = claimed.at + self.setup.start_by.unwrap_or(claimed.start_within).into();
                 for (job, lease) in claimed.jobs {
                     match self.stopped {
@@ -236,9 +255,8 @@ where
                 }
             }
             // It may be for what the claim took along, which is told when that is sent by itself.
-            Err(error) if !settlements.is_empty() && error.problem().is_some() => {
-                let came = self.settling.refused(settlements, &error);
-                self.came(came);
+            Err(error) if !settlements.is_empty() && is_for_its_body(&error) => {
+                self.settling.claim_refused(settlements);
                 self.pause = Some(clock::now() + self.backoff.next());
             }
             Err(error) => {
@@ -286,6 +304,7 @@ where
     /// Settles what a handler made of its call, with all others that ended meanwhile.
     fn finish(&mut self, first: Result<(Id, Ended), JoinError>) {
         let mut ended = Some(first);
+        self.last_ended = Some(clock::now());
         while let Some(one) = ended {
             let task = one.as_ref().map_or_else(JoinError::id, |(task, _)| *task);
             let Some(lease) = self.leases.remove(&task) else { break };
@@ -322,13 +341,13 @@ where
     fn settled(&mut self, answer: Result<SettledPageWire, ClientError>) {
         let Some(Sent { settlements, .. }) = self.sending.take() else { return };
         let came = match answer {
-            Ok(page) => self.settling.answered(settlements, page.settled),
+            Ok(page) => {
+                self.unsettled = None;
+                self.settling.answered(settlements, page.settled)
+            }
             Err(error) => {
                 let came = self.settling.refused(settlements, &error);
-                // Who stops waits for it no longer than a lease lasts, and says then why.
-                if self.stopped.is_some() && error.may_pass() {
-                    self.failed.get_or_insert(error);
-                }
+                self.unsettled = Some(error);
                 came
             }
         };

@@ -51,6 +51,11 @@ impl Held {
         self.leases().remove(lease);
     }
 
+    /// Until when the last of them is held for certain.
+    pub(super) fn last_ends(&self) -> Option<Instant> {
+        self.leases().values().map(|holding| holding.ends).max()
+    }
+
     fn all(&self) -> Vec<Lease> {
         self.leases().keys().cloned().collect()
     }
