@@ -1,16 +1,16 @@
 //! Handing in calls: those that come while a request for their queue is under way go together in the next.
 
 use crate::calls::CallId;
-use crate::client::{Asked, Client, Inner};
+use crate::client::{Asked, Client};
 use crate::clock::random;
-use crate::error::ClientError;
+use crate::error::{ClientError, Problem};
 use crate::path::path;
 use crate::wire::call::CallWire;
 use hyper::Method;
 use serde::Deserialize;
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use tokio::sync::oneshot;
 use tollgate_engine::Call;
 
@@ -58,9 +58,26 @@ impl Client {
         let (reply, answer) = oneshot::channel();
         let parcel = Parcel { calls: parcel, count, reply };
         if self.inner.desk.leave(queue, parcel)? == Leaving::First {
-            tokio::spawn(carry(self.inner.clone(), queue.to_owned()));
+            let (client, queue) = (self.clone(), queue.to_owned());
+            tokio::spawn(carry(Carrier { client, queue, is_done: false }));
         }
         answer.await.unwrap_or_else(|_| Err(ClientError::invalid("the runtime has ended")))
+    }
+}
+
+impl Client {
+    /// Hands in calls that are JSON already, all or none, in a request of their own with this key: the same
+    /// calls with the same key, handed in again, are accepted once, for as long as the queue knows keys.
+    pub async fn enqueue_keyed(
+        &self,
+        queue: &str,
+        calls: &[&str],
+        key: &str,
+    ) -> Result<Vec<CallId>, ClientError> {
+        if calls.is_empty() {
+            return Ok(Vec::new());
+        }
+        self.send_calls(queue, (&calls.join(","), calls.len()), key).await
     }
 }
 
@@ -132,17 +149,32 @@ impl Desk {
     }
 }
 
+/// Who carries the calls of a queue. If that ends before all are carried, with its runtime, those that wait
+/// are told so, and the next who hands in a call has another carry it.
+struct Carrier {
+    client: Client,
+    queue: String,
+    is_done: bool,
+}
+
+impl Drop for Carrier {
+    fn drop(&mut self) {
+        if !self.is_done {
+            self.client.inner.desk.queues().remove(&self.queue);
+        }
+    }
+}
+
 /// Sends what there is for a queue until there is nothing left.
-async fn carry(inner: Arc<Inner>, queue: String) {
-    let client = Client { inner };
-    let desk = &client.inner.desk;
-    while let Some(parcels) = desk.collect(&queue) {
-        match client.send_calls(&queue, &parcels).await {
+async fn carry(mut carrier: Carrier) {
+    let Carrier { client, queue, .. } = &carrier;
+    while let Some(parcels) = client.inner.desk.collect(queue) {
+        match client.send_parcels(queue, &parcels).await {
             Ok(ids) => hand_out(parcels, ids),
-            // One of them may be at fault: the others are not to suffer from it.
-            Err(ClientError::Problem(problem)) if parcels.len() > 1 && problem.status < 500 => {
+            // One of them is at fault: the others are not to suffer from it.
+            Err(ClientError::Problem(problem)) if parcels.len() > 1 && is_for_one(&problem) => {
                 for parcel in parcels {
-                    let answer = client.send_calls(&queue, std::slice::from_ref(&parcel)).await;
+                    let answer = client.send_parcels(queue, std::slice::from_ref(&parcel)).await;
                     let _ = parcel.reply.send(answer);
                 }
             }
@@ -153,6 +185,12 @@ async fn carry(inner: Arc<Inner>, queue: String) {
             }
         }
     }
+    carrier.is_done = true;
+}
+
+/// Whether a refusal is for a call, or for how much they are together, and not for who hands them in.
+fn is_for_one(problem: &Problem) -> bool {
+    problem.place().is_some() || matches!(problem.status, 400 | 413 | 422)
 }
 
 fn hand_out(parcels: Vec<Parcel>, ids: Vec<CallId>) {
@@ -169,17 +207,27 @@ struct IdsWire {
 }
 
 impl Client {
-    async fn send_calls(
+    async fn send_parcels(
         &self,
         queue: &str,
         parcels: &[Parcel],
     ) -> Result<Vec<CallId>, ClientError> {
         let calls: Vec<&str> = parcels.iter().map(|parcel| &*parcel.calls).collect();
         let count: usize = parcels.iter().map(|parcel| parcel.count).sum();
-        let body = format!("[{}]", calls.join(","));
         let key: String = random::<16>().iter().map(|byte| format!("{byte:02x}")).collect();
+        self.send_calls(queue, (&calls.join(","), count), &key).await
+    }
+
+    /// Sends so many calls, written with commas between, under a key.
+    async fn send_calls(
+        &self,
+        queue: &str,
+        (calls, count): (&str, usize),
+        key: &str,
+    ) -> Result<Vec<CallId>, ClientError> {
+        let body = format!("[{calls}]");
         let asked = Asked::new(Method::POST, path(&["queues", queue, "calls"]));
-        let asked = asked.bytes(body.into()).header(IDEMPOTENCY_KEY, &key)?.again();
+        let asked = asked.bytes(body.into()).header(IDEMPOTENCY_KEY, key)?.again();
         let IdsWire { ids } = self.ask(asked).await?;
         if ids.len() != count {
             let reason = format!("{} names for {count} calls", ids.len());

@@ -69,6 +69,18 @@ impl Problem {
     pub fn limit(&self) -> Option<&str> {
         self.more.get("limit")?.as_str()
     }
+
+    /// Which call of those that were handed in together it is about, from 0, if it is about one.
+    pub fn place(&self) -> Option<usize> {
+        // All of them go to one queue.
+        if self.code == "unknown_queue" {
+            return None;
+        }
+        let field = self.field.as_deref().and_then(|field| field.strip_prefix('['));
+        let by_field = field.and_then(|field| field.split(']').next());
+        let by_detail = self.detail.strip_prefix("call ").and_then(|rest| rest.split(':').next());
+        by_field.or(by_detail)?.parse().ok()
+    }
 }
 
 impl fmt::Display for Problem {
@@ -109,5 +121,22 @@ impl ClientError {
             Self::Problem(problem) => problem.status >= 500 || matches!(problem.status, 408 | 429),
             _ => false,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn the_place_of_a_problem_is_found() {
+        let of = |field: Option<&str>, detail: &str| {
+            let wire = json!({"status": 422, "code": "c", "field": field, "detail": detail});
+            serde_json::from_value::<Problem>(wire).unwrap().place()
+        };
+        assert_eq!(of(Some("[12].lane"), "wrong"), Some(12));
+        assert_eq!(of(None, "call 200: limit x is not defined"), Some(200));
+        assert_eq!((of(Some("lane"), "wrong"), of(None, "called off")), (None, None));
     }
 }

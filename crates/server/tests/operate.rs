@@ -197,8 +197,74 @@ fn a_file_of_calls_is_handed_in_and_goes_on_where_it_was_refused() {
     said.contains(0, &["500 calls were accepted"]);
     let said = served.with_input("enqueue q --file -", &(call(1) + "nothing\n"));
     said.contains(2, &["line 2 is not JSON", "--skip 1"]);
+    let said = served.with_input("enqueue q --file - --json", &(call(1) + "nothing\n"));
+    assert_eq!((said.code, &said.json()["accepted"]), (Some(2), &1.into()));
     served.run("enqueue q").contains(2, &["--lane"]);
     served.run("enqueue q --file nowhere.ndjson").contains(2, &["cannot read nowhere.ndjson"]);
+}
+
+#[test]
+fn a_run_that_goes_on_with_its_key_hands_in_nothing_twice() {
+    let served = Served::new();
+    served.run("queue set q").contains(0, &[]);
+    let call = |n: u32| format!("{{\"lane\":\"a\",\"body\":{n}}}\n");
+    // As an editor of another system leaves it.
+    let lines = format!("\u{feff}{}\n  \n{}", call(1), call(2));
+    for (key, waiting) in [("--key k", 2), ("--key k", 2), ("", 4), ("", 6)] {
+        let said = served.with_input(&format!("enqueue q --file - {key}"), &lines);
+        said.contains(0, &["2 calls were accepted"]);
+        assert_eq!(served.json("queue show q")["waiting"], waiting, "{key}");
+    }
+    let unknown = "{\"lane\":\"a\",\"tolls\":[{\"limit\":\"nobody\"}]}\n";
+    let said = served.with_input("enqueue q --file -", &(lines + unknown));
+    said.contains(1, &["line 5: ", "nobody", "0 calls were accepted", "--skip 0 --key "]);
+}
+
+#[test]
+fn lines_that_may_have_been_accepted_are_named() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("calls.ndjson");
+    fs::write(&file, "{\"lane\":\"a\"}\n{\"lane\":\"b\"}\n").unwrap();
+    let file = file.to_str().unwrap();
+    let mut running = command(&["enqueue", "q", "--file", file, "--server", &url]);
+    let running = running.spawn().unwrap();
+    let mut keys = Vec::new();
+    // Each try is read, and never answered.
+    for _ in 0..5 {
+        let (stream, _) = listener.accept().unwrap();
+        let mut lines = BufReader::new(stream).lines().map_while(Result::ok);
+        keys.extend(lines.find(|line| line.starts_with("idempotency-key")));
+    }
+    let Output { status, stderr, .. } = running.wait_with_output().unwrap();
+    let told = String::from_utf8(stderr).unwrap();
+    assert_eq!(status.code(), Some(2));
+    assert!(
+        told.contains("lines 1–2 may have been accepted, too: go on with --skip 0 --key "),
+        "{told}"
+    );
+    keys.dedup();
+    assert_eq!(keys.len(), 1, "tries differ: {keys:?}");
+}
+
+#[test]
+fn a_queue_with_little_room_gets_what_fits() {
+    let served = Served::new();
+    served.run("queue set q --depth 3").contains(0, &[]);
+    let calls = "{\"lane\":\"a\"}\n".repeat(4);
+    let mut arguments = vec!["enqueue", "q", "--file", "-", "--json", "--server"];
+    arguments.push(&served.url);
+    let mut running = command(&arguments).stdin(Stdio::piped()).spawn().unwrap();
+    running.stdin.take().unwrap().write_all(calls.as_bytes()).unwrap();
+    while served.json("queue show q")["waiting"] != 3 {}
+    let stopped = Command::new("kill").args(["-INT", &running.id().to_string()]).status();
+    assert!(stopped.unwrap().success());
+    let Output { status, stdout, .. } = running.wait_with_output().unwrap();
+    let told: Value = serde_json::from_slice(&stdout).unwrap();
+    // The answer to the third may have been on its way.
+    let passed = told["unsure"]["last"].as_u64().or(told["skip"].as_u64());
+    assert_eq!((status.code(), passed), (Some(2), Some(3)), "{told}");
 }
 
 #[test]

@@ -118,3 +118,28 @@ async fn a_call_is_explained_looked_for_and_taken_back() {
     let lanes = client.lanes("q", None).await.unwrap();
     assert_eq!((&*lanes.items[0].name, lanes.items[0].waiting), ("a", 1));
 }
+
+#[test]
+fn a_client_hands_in_calls_though_the_runtime_that_carried_others_has_ended() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let client = Client::connect(&format!("http://{}", listener.local_addr().unwrap())).unwrap();
+    let runtime = || tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let first = runtime();
+    let stays = client.clone();
+    first.block_on(async {
+        let enqueueing = tokio::spawn(async move { stays.enqueue("q", call("a", "1")).await });
+        // The server has it, and never answers.
+        listener.set_nonblocking(true).unwrap();
+        let listener = tokio::net::TcpListener::from_std(listener.try_clone().unwrap()).unwrap();
+        let _ = listener.accept().await.unwrap();
+        assert!(!enqueueing.is_finished());
+    });
+    drop(first);
+    drop(listener);
+    let second = runtime();
+    let answer = second.block_on(async {
+        tokio::time::timeout(super::served::PATIENCE, client.enqueue("q", call("a", "2"))).await
+    });
+    let error = answer.expect("nobody carries it").unwrap_err();
+    assert!(error.to_string().contains("cannot be reached"), "{error}");
+}

@@ -19,7 +19,7 @@ use anyhow::Context;
 use clap::{Args, Subcommand};
 use std::ffi::OsStr;
 use std::path::PathBuf;
-use tollgate_client::{Client, ClientError};
+use tollgate_client::{Builder, Client, ClientError};
 
 /// Where the server is unless someone says otherwise.
 const URL: &str = "http://127.0.0.1:8655";
@@ -119,6 +119,16 @@ pub(super) fn operate(command: OperateCommand, environment: &Environment) -> any
 impl To {
     /// A client of the server. It does not try again: a person is told at once.
     fn client(&self, environment: &Environment) -> anyhow::Result<Client> {
+        Ok(self.builder(environment)?.retries(0).build()?)
+    }
+
+    /// A client that tries again what may be: to be told that it is not known what was done is worse than
+    /// to wait for a second.
+    fn persistent_client(&self, environment: &Environment) -> anyhow::Result<Client> {
+        Ok(self.builder(environment)?.build()?)
+    }
+
+    fn builder(&self, environment: &Environment) -> anyhow::Result<Builder> {
         let text = |value: &OsStr, name: &str| {
             let text = value.to_str().map(str::to_owned);
             text.with_context(|| format!("{name} is not UTF-8"))
@@ -129,14 +139,14 @@ impl To {
             (None, Some(url)) => text(url, "TOLLGATE_URL")?,
             (None, None) => URL.to_owned(),
         };
-        let mut builder = Client::builder(&url).retries(0);
+        let mut builder = Client::builder(&url);
         if let Some(token) = set("TOKEN") {
             builder = builder.token(text(token, "TOLLGATE_TOKEN")?);
         }
         if let Some(file) = &self.authorities {
             builder = builder.authorities(file);
         }
-        Ok(builder.build()?)
+        Ok(builder)
     }
 
     /// Says what came of a request: the answer in JSON, or lines that are made of it.
