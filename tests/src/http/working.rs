@@ -43,6 +43,7 @@ async fn a_claim_waits_until_a_call_may_start() {
     server.clock.advance(Span::from_secs(1));
     let answer = waiting.answer().await.unwrap().success();
     assert_eq!(answer["calls"][0]["id"], json!(ids[1]));
+    assert!(answer["waited_ms"].is_u64(), "{answer}");
     assert_eq!(answer["settled"], json!([{"settled": true}]));
 }
 

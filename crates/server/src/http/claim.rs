@@ -14,6 +14,7 @@ use crate::handed_out::HandedOut;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use std::sync::Arc;
+use tokio::time::Instant;
 use tollgate::lanes::Claimed;
 use tollgate::lanes::claim::CLAIM_MAX;
 use tollgate::lanes::queue::LEASE_MAX;
@@ -34,6 +35,7 @@ pub(super) async fn claim(
     InPath(queue): InPath<String>,
     body: Large,
 ) -> Result<Response, Problem> {
+    let began = Instant::now();
     let name = caller.inner(&queue);
     let (wanted, settled, claimed) = {
         let request: ClaimWire<'_> = if body.bytes.is_empty() { none() } else { body.one()? };
@@ -61,12 +63,14 @@ pub(super) async fn claim(
         }
         Err(problem) => return Err(problem),
     };
+    // Rounded down: a worker counts from no later than it was.
+    let waited_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
     if let Some(worker) = &wanted.worker {
         tracing::debug!(%queue, %worker, calls = claimed.len(), "calls claimed");
     }
     let calls = claimed.iter().map(|claimed| ClaimedWire::new(claimed, &app, &caller)).collect();
     let start_within_ms = START_WITHIN.as_millis_ceil();
-    let answer = ClaimAnswerWire { calls, start_within_ms, settled, problem };
+    let answer = ClaimAnswerWire { calls, start_within_ms, waited_ms, settled, problem };
     let mut response = Json(answer).into_response();
     // The connection lets go of it when it has written the answer.
     if let Some(handed_out) = handed_out {

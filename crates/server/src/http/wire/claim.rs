@@ -36,6 +36,8 @@ pub(in crate::http) struct ClaimAnswerWire<'a> {
     pub(in crate::http) calls: Vec<ClaimedWire<'a>>,
     /// What is not started by then is to be handed back.
     pub(in crate::http) start_within_ms: u64,
+    /// How long the request was here before they were let go: who gets the answer late knows it.
+    pub(in crate::http) waited_ms: u64,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(in crate::http) settled: Vec<SettledWire>,
     /// Why nothing was claimed, where something was settled.
