@@ -15,7 +15,7 @@ use tollgate_engine::{Ask, Asking, Toll};
 
 /// How long the cost of an estimate can be told: longer than calls take, and not so long that slots, which
 /// a receipt holds, too, are lost for long when a process dies.
-const RECEIPT_LIFE: Span = Span::from_minutes(10);
+pub(crate) const RECEIPT_LIFE: Span = Span::from_minutes(10);
 /// How long a server lets one wait at a time.
 const WAIT_MAX: Span = Span::from_minutes(10);
 /// How long to wait before asking anew where no one can know when.
@@ -60,7 +60,7 @@ impl Client {
     }
 
     async fn pay(&self, wire: AskWire) -> Result<Pass, ClientError> {
-        let wait = wire.max_wait.map_or(Span::ZERO, |SpanWire(span)| span);
+        let wait = wire.waits();
         let asked = Asked::new(Method::POST, "/v1/consume").json(&wire)?.waits(wait);
         let grant: GrantWire = self.ask(asked).await?;
         Ok(Pass::new(self, grant, wire.estimates))

@@ -33,6 +33,14 @@ pub enum ClientError {
         /// What was not understood.
         reason: String,
     },
+    /// The server answered with more than a client holds at once.
+    #[error(
+        "the answer of the server at {url} is over 256 MiB: ask for fewer at a time, a worker with a smaller concurrency"
+    )]
+    TooLong {
+        /// Its address.
+        url: String,
+    },
     /// The client was set up, or asked, in a way that cannot be.
     #[error("{reason}")]
     Invalid {

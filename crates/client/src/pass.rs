@@ -1,7 +1,8 @@
 //! A pass: leave to start a call now, what it paid for that, and slots that are held while it lives.
 
 use crate::client::{Asked, Client};
-use crate::clock;
+use crate::clock::{self, Backoff};
+use crate::consume::RECEIPT_LIFE;
 use crate::error::ClientError;
 use crate::letting_go::Hold;
 use crate::path::path;
@@ -9,16 +10,19 @@ use crate::wire::ask::GrantWire;
 use hyper::Method;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
-use serde_json::json;
+use serde_json::{Value, json};
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::{mpsc, oneshot};
-use tollgate_core::Span;
+use tokio::time::Instant;
+use tollgate_core::{Span, UNITS_MAX};
 
 /// How long slots are held beyond the last heartbeat: as long as a process that died keeps them.
 const HELD_FOR: Span = Span::from_secs(60);
 /// A heartbeat that failed is tried again this many times as soon.
 const AGAIN: u64 = 4;
+/// Longest pause before a server that does not answer is told again.
+const PAUSE_MAX: Span = Span::from_secs(5);
 
 /// Leave to start one call. Slots it holds are renewed while it lives and freed when it is dropped; what
 /// it paid at rates stays spent unless it is settled or cancelled.
@@ -50,7 +54,8 @@ type Reply = oneshot::Sender<Result<(), ClientError>>;
 enum Order {
     /// All costs are told.
     Settle(Reply),
-    Cancel(Reply),
+    /// It was never started; these were its estimates.
+    Cancel(Vec<String>, Reply),
 }
 
 impl Pass {
@@ -62,7 +67,11 @@ impl Pass {
             // Only who asked for a receipt may have one that holds nothing.
             let holds = if estimates.is_empty() { Holds::Slots } else { Holds::Unknown };
             let client = client.clone();
-            let it = Keeper { client, receipt, told: told.clone(), holds, _hold: hold };
+            let ends = clock::now() + RECEIPT_LIFE.into();
+            let mut it = Keeper { client, receipt, told: told.clone(), holds, ends, _hold: hold };
+            if holds == Holds::Slots {
+                it.ends = clock::now() + HELD_FOR.into();
+            }
             tokio::spawn(it.keep(orders));
             Kept { estimates, told, keeper }
         });
@@ -96,8 +105,14 @@ impl Pass {
     }
 
     /// Settles what was paid at a limit at its true cost, once. A call settles once: what it cost is
-    /// written when all its estimates are told, or when the pass is dropped if it may hold slots.
+    /// written when all its estimates are told, or when the pass is dropped if it may hold slots. A server
+    /// that does not answer is told again for as long as it may know the call.
     pub async fn settle(&mut self, limit: &str, actual: u64) -> Result<(), ClientError> {
+        if actual > UNITS_MAX {
+            return Err(ClientError::invalid(format!(
+                "{actual} units at limit {limit} are over the most, {UNITS_MAX}: count in a larger unit"
+            )));
+        }
         let kept = self.kept.as_ref();
         let Some(kept) = kept.filter(|kept| kept.estimates.iter().any(|it| it == limit)) else {
             return Err(ClientError::invalid(format!(
@@ -118,10 +133,14 @@ impl Pass {
     }
 
     /// Hands back a call that was never started: rates get back what they can take back, slots are freed
-    /// at once. A pass without an estimate or slots has nothing to hand back.
+    /// at once. A pass without an estimate or slots has nothing to hand back. What was settled before stays
+    /// so: then estimates that were not are handed back, and no other tolls.
     pub async fn cancel(self) -> Result<(), ClientError> {
         match &self.kept {
-            Some(kept) => kept.order(Order::Cancel).await,
+            Some(kept) => {
+                let estimates = kept.estimates.clone();
+                kept.order(|reply| Order::Cancel(estimates, reply)).await
+            }
             None => Ok(()),
         }
     }
@@ -152,6 +171,8 @@ struct Keeper {
     receipt: String,
     told: Costs,
     holds: Holds,
+    /// Until when the server knows the receipt.
+    ends: Instant,
     _hold: Hold,
 }
 
@@ -180,8 +201,8 @@ impl Keeper {
                         let _ = reply.send(self.settle().await);
                         return;
                     }
-                    Some(Order::Cancel(reply)) => {
-                        let _ = reply.send(self.cancel().await);
+                    Some(Order::Cancel(estimates, reply)) => {
+                        let _ = reply.send(self.cancel(&estimates).await);
                         return;
                     }
                     None => return self.let_go().await,
@@ -205,6 +226,7 @@ impl Keeper {
         match renewed {
             Ok(RenewedWire { receipt }) => {
                 (self.receipt, self.holds) = (receipt, Holds::Slots);
+                self.ends = clock::now() + HELD_FOR.into();
                 self.every()
             }
             Err(error) if error.code() == Some("nothing_held") => {
@@ -224,22 +246,52 @@ impl Keeper {
     }
 
     async fn settle(&self) -> Result<(), ClientError> {
-        let told = self.told.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        let asked = Asked::new(Method::POST, path(&["receipts", &self.receipt, "settle"]));
-        let asked = asked.json(&json!({"actual": told}))?.again().ahead();
-        let _: IgnoredAny = self.client.ask(asked).await?;
-        Ok(())
+        let told = self.costs().clone();
+        self.tell("settle", &json!({"actual": told})).await
     }
 
-    async fn cancel(&self) -> Result<(), ClientError> {
-        let asked = Asked::new(Method::POST, path(&["receipts", &self.receipt, "cancel"]));
-        let _: IgnoredAny = self.client.ask(asked.again().ahead()).await?;
-        Ok(())
+    async fn cancel(&self, estimates: &[String]) -> Result<(), ClientError> {
+        let mut told = self.costs().clone();
+        if told.is_empty() {
+            return self.tell("cancel", &json!({})).await;
+        }
+        for limit in estimates {
+            told.entry(limit.clone()).or_insert(0);
+        }
+        self.tell("settle", &json!({"actual": told})).await
+    }
+
+    fn costs(&self) -> MutexGuard<'_, BTreeMap<String, u64>> {
+        self.told.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Tells the server what becomes of the receipt, for as long as it knows it.
+    async fn tell(&self, what: &str, body: &Value) -> Result<(), ClientError> {
+        let (mut backoff, mut is_told_before) = (Backoff::up_to(PAUSE_MAX), false);
+        loop {
+            let asked = Asked::new(Method::POST, path(&["receipts", &self.receipt, what]));
+            let asked = asked.json(body)?.again().ahead();
+            let error = match self.client.ask::<IgnoredAny>(asked).await {
+                Ok(_) => return Ok(()),
+                // It was heard the last time, and the answer was lost.
+                Err(error) if is_told_before && error.code() == Some("receipt_spent") => {
+                    return Ok(());
+                }
+                Err(error) => error,
+            };
+            let resumes = clock::now() + backoff.next();
+            if !error.may_pass() || resumes >= self.ends {
+                return Err(error);
+            }
+            is_told_before = true;
+            tracing::debug!(%error, what, "a pass could not be let go of yet");
+            clock::rest_until(resumes).await;
+        }
     }
 
     /// The pass is gone: its slots are freed, and what was told is settled.
     async fn let_go(&self) {
-        let is_told = !self.told.lock().unwrap_or_else(PoisonError::into_inner).is_empty();
+        let is_told = !self.costs().is_empty();
         if self.holds == Holds::Nothing && !is_told {
             return;
         }

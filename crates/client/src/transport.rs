@@ -11,8 +11,8 @@ use crate::clock::{self, Backoff};
 use crate::error::{ClientError, Problem};
 use address::Address;
 use bytes::Bytes;
-use http_body_util::{BodyExt, Full, Limited};
-use hyper::body::Incoming;
+use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
+use hyper::body::{Body, Incoming};
 use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HOST, HeaderName, HeaderValue};
 use hyper::{Method, Response, StatusCode};
 use pool::{Connection, Pool};
@@ -22,7 +22,7 @@ use std::time::Duration;
 use tokio::time::{Instant, timeout_at};
 use tollgate_core::Span;
 
-/// Most bytes of an answer: as many calls as a worker claims at once, with the largest bodies.
+/// Most bytes of an answer: a worker whose calls are so large asks for fewer of them.
 const ANSWER_BYTES_MAX: usize = 256 << 20;
 /// Longest pause between two tries of one request.
 const PAUSE_MAX: Span = Span::from_secs(2);
@@ -77,8 +77,7 @@ pub(crate) enum Place {
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) body: Bytes,
-    /// When its first byte was here.
-    pub(crate) at: Instant,
+    pub(crate) times: Times,
     url: String,
 }
 
@@ -91,10 +90,21 @@ impl Answer {
     }
 }
 
+/// When an answer was asked for, and when it came.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Times {
+    /// Before a byte of the request was sent.
+    pub(crate) sent: Instant,
+    /// When its first byte was here, and someone looked.
+    pub(crate) came: Instant,
+}
+
 /// Why one try came to nothing.
 #[derive(Debug)]
 struct Failure {
     reason: String,
+    /// It was answered, with more than can be held.
+    is_too_long: bool,
     /// The server has not seen it.
     is_unsent: bool,
     /// The connection had been closed meanwhile, as the server may.
@@ -103,11 +113,16 @@ struct Failure {
 
 impl Failure {
     fn unsent(error: &dyn std::error::Error) -> Self {
-        Self { reason: said(error), is_unsent: true, is_stale: false }
+        Self { is_unsent: true, ..Self::lost(error) }
     }
 
     fn lost(error: &dyn std::error::Error) -> Self {
-        Self { reason: said(error), is_unsent: false, is_stale: false }
+        Self { reason: said(error), is_too_long: false, is_unsent: false, is_stale: false }
+    }
+
+    fn too_long() -> Self {
+        let reason = format!("an answer of over {ANSWER_BYTES_MAX} bytes");
+        Self { reason, is_too_long: true, is_unsent: false, is_stale: false }
     }
 }
 
@@ -140,8 +155,8 @@ impl Transport {
     pub(crate) async fn send(&self, request: &Request) -> Result<Answer, ClientError> {
         let ends = clock::now() + request.within;
         let exchange = |fresh| self.exchange(request, fresh);
-        let (status, body, at) = self.persist(request, ends, exchange).await?;
-        self.judge(status, body, at)
+        let (status, body, times) = self.persist(request, ends, exchange).await?;
+        self.judge(status, body, times)
     }
 
     /// Sends a request whose answer goes on for as long as one listens.
@@ -159,7 +174,8 @@ impl Transport {
         let reading = Limited::new(response.into_body(), ANSWER_BYTES_MAX).collect();
         let body = timeout_at(ends, reading).await.map_err(|_| self.unreachable(late(request)))?;
         let body = body.map_err(|error| self.unreachable(error.to_string()))?.to_bytes();
-        let answer = self.judge(status, body, clock::now());
+        let now = clock::now();
+        let answer = self.judge(status, body, Times { sent: now, came: now });
         Err(answer.err().unwrap_or_else(|| self.strange("a status that is none")))
     }
 
@@ -178,6 +194,9 @@ impl Transport {
                 Ok(Err(failure)) => failure,
                 Err(_) => return Err(self.unreachable(late(request))),
             };
+            if failure.is_too_long {
+                return Err(ClientError::TooLong { url: self.address.url.clone() });
+            }
             let may_repeat = failure.is_unsent || request.again == Again::Safe;
             if failure.is_stale && may_repeat && fresh == Fresh::IfNeeded {
                 fresh = Fresh::Always;
@@ -197,14 +216,23 @@ impl Transport {
         &self,
         request: &Request,
         fresh: Fresh,
-    ) -> Result<(StatusCode, Bytes, Instant), Failure> {
+    ) -> Result<(StatusCode, Bytes, Times), Failure> {
         let mut connection = self.pool.take(fresh, request.place).await?;
+        let sent = clock::now();
         let response = self.ask(request, &mut connection).await?;
-        let (status, at) = (response.status(), clock::now());
+        let (status, times) = (response.status(), Times { sent, came: clock::now() });
+        // Told before it is read, if it says so.
+        if usize::try_from(response.size_hint().lower()).is_ok_and(|bytes| bytes > ANSWER_BYTES_MAX)
+        {
+            return Err(Failure::too_long());
+        }
         let body = Limited::new(response.into_body(), ANSWER_BYTES_MAX).collect().await;
-        let body = body.map_err(|error| Failure::lost(&*error))?.to_bytes();
+        let body = body.map_err(|error| match error.is::<LengthLimitError>() {
+            true => Failure::too_long(),
+            false => Failure::lost(&*error),
+        })?;
         self.pool.give_back(connection);
-        Ok((status, body, at))
+        Ok((status, body.to_bytes(), times))
     }
 
     async fn ask(
@@ -237,9 +265,9 @@ impl Transport {
         Ok(message)
     }
 
-    fn judge(&self, status: StatusCode, body: Bytes, at: Instant) -> Result<Answer, ClientError> {
+    fn judge(&self, status: StatusCode, body: Bytes, times: Times) -> Result<Answer, ClientError> {
         if status.is_success() {
-            return Ok(Answer { body, at, url: self.address.url.clone() });
+            return Ok(Answer { body, times, url: self.address.url.clone() });
         }
         match serde_json::from_slice::<Problem>(&body) {
             Ok(problem) => Err(ClientError::Problem(Box::new(problem))),

@@ -151,6 +151,22 @@ async fn an_estimate_is_settled_at_its_true_cost_once() {
 }
 
 #[tokio::test]
+async fn what_was_settled_stays_so_when_the_rest_is_handed_back() {
+    let served = Served::new().await;
+    let client = served.client();
+    client.limit("in", Limit::per_minute(100)).await.unwrap();
+    client.limit("out", Limit::per_minute(100)).await.unwrap();
+    let ask = global("in").estimate(50).and(global("out").estimate(60));
+    let mut pass = client.consume(ask).await.unwrap();
+    let error = pass.settle("in", u64::MAX).await.unwrap_err();
+    assert!(error.to_string().contains("larger unit"), "{error}");
+    pass.settle("in", 10).await.unwrap();
+    pass.cancel().await.unwrap();
+    let left = async |limit: &str| served.gate.meter(limit, None).await.unwrap().standing.remaining;
+    assert_eq!((left("in").await, left("out").await), (90, 100));
+}
+
+#[tokio::test]
 async fn a_future_runs_when_its_tolls_are_paid_and_holds_its_slots() {
     let served = Served::new().await;
     let client = served.client();

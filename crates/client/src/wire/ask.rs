@@ -57,6 +57,14 @@ pub(crate) struct GrantWire {
 }
 
 impl AskWire {
+    /// How long a server may wait with its answer. Who pays for a start later is answered at once.
+    pub(crate) fn waits(&self) -> Span {
+        match (self.on_exceeded, self.max_wait) {
+            (OnExceeded::Wait, Some(SpanWire(span))) => span,
+            _ => Span::ZERO,
+        }
+    }
+
     /// What is asked. A receipt of that life is wanted if a toll is an estimate.
     pub(crate) fn new(ask: &Ask<'_>, on_exceeded: OnExceeded, life: Span) -> Self {
         let tolls = ask.tolls().iter().map(|toll| TollWire {

@@ -6,12 +6,14 @@ use crate::calls::{CallId, Lease};
 use crate::client::{Asked, Client};
 use crate::error::{ClientError, Problem};
 use crate::path::path;
+use crate::transport::Times;
 use crate::wire::call::{bytes, raw};
 use crate::wire::outcome::{SettledWire, SettlementWire};
 use crate::wire::time::SpanWire;
 use hyper::Method;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
+use std::time::Duration;
 use tokio::time::Instant;
 use tollgate_core::Span;
 
@@ -19,7 +21,7 @@ use tollgate_core::Span;
 const CLAIM_WAIT: Span = Span::from_secs(20);
 /// The same for a worker that ends when there is nothing left: others may have the last call.
 const DRAIN_WAIT: Span = Span::from_secs(1);
-/// Most calls of one claim: with the largest bodies, they fit into one answer.
+/// Most calls of one claim: unless their bodies are among the largest, they fit into one answer.
 pub(super) const CLAIM_MAX: usize = 100;
 
 #[derive(Serialize)]
@@ -37,6 +39,7 @@ struct ClaimAnswerWire {
     calls: Vec<ClaimedWire>,
     #[serde(default)]
     start_within_ms: u64,
+    waited_ms: Option<u64>,
     #[serde(default)]
     settled: Vec<SettledWire>,
     /// Why there are no calls, though what came along was settled.
@@ -58,8 +61,8 @@ struct ClaimedWire {
 /// What a claim gave.
 #[derive(Debug)]
 pub(super) struct Claimed {
-    /// When the answer came.
-    pub(super) at: Instant,
+    /// When the calls were let go, or earlier.
+    pub(super) let_go: Instant,
     /// Calls to be started by then, and how long they are leased.
     pub(super) jobs: Vec<(Job, Span)>,
     pub(super) start_within: Span,
@@ -91,6 +94,15 @@ pub(super) fn ask(
     Ok(asked.json(&wire)?.waits(wait).ahead())
 }
 
+/// When a server let calls go that had the request for so long. The answer may have been here for a while
+/// before anyone looked, if the runtime had other things to do, or on its way.
+fn let_go(times: Times, waited_ms: Option<u64>) -> Instant {
+    let waited = waited_ms.map(Duration::from_millis);
+    waited
+        .and_then(|waited| times.sent.checked_add(waited))
+        .map_or(times.came, |at| at.min(times.came))
+}
+
 /// Sends it. Never sent again by itself: if the answer is lost, its calls wait until their leases end.
 pub(super) async fn claim(client: Client, asked: Asked) -> Result<Claimed, ClientError> {
     let answer = client.send(asked).await?;
@@ -108,10 +120,26 @@ pub(super) async fn claim(client: Client, asked: Asked) -> Result<Claimed, Clien
     let jobs: Result<Vec<_>, _> = wire.calls.into_iter().map(job).collect();
     let unread = |reason| ClientError::Protocol { url: client.url().to_owned(), reason };
     Ok(Claimed {
-        at: answer.at,
+        let_go: let_go(answer.times, wire.waited_ms),
         jobs: jobs.map_err(unread)?,
         start_within: Span::from_millis(wire.start_within_ms),
         settled: wire.settled,
         problem: wire.problem,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn calls_are_let_go_when_the_server_says_and_not_when_someone_looks() {
+        let sent = crate::clock::now();
+        let after = |ms| sent + Duration::from_millis(ms);
+        let times = Times { sent, came: after(5_000) };
+        assert_eq!(let_go(times, Some(2_000)), after(2_000));
+        assert_eq!(let_go(times, Some(9_000)), after(5_000), "not later than it came");
+        assert_eq!(let_go(times, None), after(5_000), "a server that does not say");
+        assert_eq!(let_go(times, Some(u64::MAX)), after(5_000));
+    }
 }

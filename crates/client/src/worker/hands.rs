@@ -39,6 +39,8 @@ pub(super) struct Hands<H> {
     held: Arc<Held>,
     settling: Settling,
     claiming: Option<Sent<Claimed>>,
+    /// Most calls of a claim: fewer while their bodies are so large that the answers are too long.
+    claim_max: usize,
     sending: Option<Sent<SettledPageWire>>,
     /// After a claim that failed.
     pause: Option<Instant>,
@@ -80,6 +82,7 @@ where
             held: Arc::default(),
             settling: Settling::default(),
             claiming: None,
+            claim_max: CLAIM_MAX,
             sending: None,
             pause: None,
             backoff: Backoff::up_to(PAUSE_MAX),
@@ -207,7 +210,7 @@ where
     }
 
     fn claim(&mut self) {
-        let free = self.setup.concurrency.saturating_sub(self.running.len()).min(CLAIM_MAX);
+        let free = self.setup.concurrency.saturating_sub(self.running.len()).min(self.claim_max);
         // What cannot be settled, for a queue that is full, holds back what would follow it.
         if free == 0 || self.settling.len() > self.setup.concurrency + UNSETTLED_MAX {
             return;
@@ -246,10 +249,12 @@ where
                     return self.trouble(ClientError::Problem(Box::new(problem)));
                 }
                 (self.pause, self.backoff) = (None, Backoff::up_to(PAUSE_MAX));
-                let by = claimed.at + self.setup.start_by.unwrap_or(claimed.start_within).into();
+                self.claim_max = (self.claim_max + 1).min(CLAIM_MAX);
+                let by =
+                    claimed.let_go + self.setup.start_by.unwrap_or(claimed.start_within).into();
                 for (job, lease) in claimed.jobs {
                     match self.stopped {
-                        None => self.start(job, claimed.at + lease.into(), by),
+                        None => self.start(job, claimed.let_go + lease.into(), by),
                         Some(_) => self.settling.settle(&job.lease, Outcome::release()),
                     }
                 }
@@ -257,6 +262,13 @@ where
             // It may be for what the claim took along, which is told when that is sent by itself.
             Err(error) if !settlements.is_empty() && is_for_its_body(&error) => {
                 self.settling.claim_refused(settlements);
+                self.pause = Some(clock::now() + self.backoff.next());
+            }
+            Err(error @ ClientError::TooLong { .. }) if self.claim_max > 1 => {
+                tracing::warn!(%error, "fewer calls are claimed at a time");
+                self.settling.doubt(settlements);
+                self.claim_max = self.claim_max.min(self.setup.concurrency) / 2;
+                self.claim_max = self.claim_max.max(1);
                 self.pause = Some(clock::now() + self.backoff.next());
             }
             Err(error) => {
