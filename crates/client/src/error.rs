@@ -14,9 +14,7 @@ pub enum ClientError {
     Problem(Box<Problem>),
     /// No server answered in time: whether it did what it was asked is not known unless the request can
     /// be repeated.
-    #[error(
-        "the server at {url} cannot be reached: {reason}; is it running? start it with `tollgate serve`, or name another with TOLLGATE_URL"
-    )]
+    #[error("the server at {url} cannot be reached: {reason}; {}", cure(url, reason))]
     Unreachable {
         /// Its address.
         url: String,
@@ -65,6 +63,23 @@ pub struct Problem {
     /// All else that was said: which limit refuses, and until when.
     #[serde(flatten)]
     pub more: Map<String, Value>,
+}
+
+/// What to do about a server that cannot be reached.
+fn cure(url: &str, reason: &str) -> &'static str {
+    let says = |words: &[&str]| words.iter().any(|word| reason.contains(word));
+    let is_secure = url.starts_with("https:");
+    if is_secure && says(&["UnknownIssuer", "BadSignature"]) {
+        "its certificate is not trusted: name the authority that signed it, with --authorities on the command line"
+    } else if is_secure && says(&["invalid peer certificate"]) {
+        "its certificate does not do: use the name that it is for, or renew it"
+    } else if is_secure && says(&["InvalidContentType"]) {
+        "it does not speak https: write http:// in its URL"
+    } else if !is_secure && says(&["invalid HTTP version"]) {
+        "does it speak https? write https:// in its URL"
+    } else {
+        "is it running? start it with `tollgate serve`, or name another with TOLLGATE_URL"
+    }
 }
 
 impl Problem {

@@ -268,6 +268,40 @@ fn a_queue_with_little_room_gets_what_fits() {
 }
 
 #[test]
+fn what_a_command_does_not_say_is_left_as_it_was() {
+    let served = Served::new();
+    served.run("queue set q --lease 7s --backoff 3s --depth 9").contains(0, &[]);
+    served.run("queue set q --backoff-max 8s").contains(0, &["lease: 7s"]);
+    let definition = served.json("queue show q")["definition"].clone();
+    assert_eq!((&definition["lease"], &definition["depth_max"]), (&"7s".into(), &9.into()));
+    assert_eq!(definition["backoff"]["first"], "3s", "{definition}");
+    served.run("queue set q --replace").contains(0, &[]);
+    assert_ne!(served.json("queue show q")["definition"]["lease"], "7s");
+    let with_version = format!("queue show q --server {}/v1/", served.url);
+    served.run(&with_version).contains(0, &["q"]);
+    served.run("limit set api --rate 1/1s").contains(0, &[]);
+    served.run("limit pause api").contains(0, &["api is paused"]);
+    served.run("limit show api").contains(0, &["(paused: nothing passes)"]);
+}
+
+#[test]
+fn commands_end_as_it_went_and_say_it_once() {
+    let served = Served::new();
+    served.run("queue set q").contains(0, &[]);
+    let id = served.json("enqueue q --lane a")["ids"][0].as_str().unwrap().to_owned();
+    let said = served.run(&format!("call cancel {id} 987654 --json"));
+    said.contains(1, &[]);
+    let told = said.json();
+    assert_eq!(told["cancelled"], Value::from(vec![id]));
+    assert_eq!(told["problems"][0]["problem"]["code"], "unknown_call", "{told}");
+    served.run("dead retry 987654").contains(1, &["0 of 1 calls wait again"]);
+    served.run("call list q --limit many").contains(2, &["`limit`"]);
+    served.run("enqueue q --lane a").contains(0, &[]);
+    served.run("queue pause q").contains(0, &[]);
+    served.run("drain q --timeout 1ms").contains(1, &["1 calls left", "it is paused"]);
+}
+
+#[test]
 fn events_are_told_as_they_happen() {
     let served = Served::new();
     served.run("queue set q").contains(0, &[]);

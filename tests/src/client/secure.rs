@@ -33,11 +33,30 @@ async fn a_server_is_trusted_for_its_certificate_and_no_other() {
         trusting.limit(limit, Limit::per_second(1)).await.unwrap();
     }
     let (theirs, _) = certificate();
-    for (name, certificate) in [("localhost", &theirs), ("127.0.0.1", &ours)] {
+    let cases = [
+        ("localhost", &theirs, "--authorities"),
+        ("127.0.0.1", &ours, "use the name that it is for"),
+    ];
+    for (name, certificate, cure) in cases {
         let error = client(name, certificate).unwrap().limits().await.unwrap_err();
         assert!(matches!(error, ClientError::Unreachable { .. }), "{error}");
-        assert!(error.to_string().contains("certificate"), "{error}");
+        assert!(error.to_string().contains(cure), "{error}");
     }
+    let plain = Client::builder(&served.url()).retries(0).build().unwrap();
+    let error = plain.limits().await.unwrap_err();
+    assert!(error.to_string().contains("write https://"), "{error}");
     let error = client("localhost", "nothing").unwrap_err();
     assert!(error.to_string().contains("PEM"), "{error}");
+}
+
+#[tokio::test]
+async fn who_asks_a_plain_server_for_encryption_is_told_so() {
+    let served = Served::new().await;
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("trusted.pem");
+    fs::write(&file, certificate().0).unwrap();
+    let url = format!("https://localhost:{}", served.address.port());
+    let client = Client::builder(&url).authorities(file).retries(0).build().unwrap();
+    let error = client.limits().await.unwrap_err();
+    assert!(error.to_string().contains("write http://"), "{error}");
 }

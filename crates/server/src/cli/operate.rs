@@ -19,7 +19,7 @@ use anyhow::Context;
 use clap::{Args, Subcommand};
 use std::ffi::OsStr;
 use std::path::PathBuf;
-use tollgate_client::{Builder, Client, ClientError};
+use tollgate_client::{Builder, Client, ClientError, Problem};
 
 /// Where the server is unless someone says otherwise.
 const URL: &str = "http://127.0.0.1:8655";
@@ -139,7 +139,7 @@ impl To {
             (None, Some(url)) => text(url, "TOLLGATE_URL")?,
             (None, None) => URL.to_owned(),
         };
-        let mut builder = Client::builder(&url);
+        let mut builder = Client::builder(without_version(&url));
         if let Some(token) = set("TOKEN") {
             builder = builder.token(text(token, "TOLLGATE_TOKEN")?);
         }
@@ -173,7 +173,20 @@ impl To {
         } else {
             output::refusal(&problem.detail);
         }
-        // A server that could not do it has not refused it.
-        Ok(if problem.status < 500 { Exit::Refused } else { Exit::Failed })
+        Ok(of_problem(problem))
     }
+}
+
+/// A server that could not do it has not refused it, and what cannot be read is a mistake in the arguments.
+fn of_problem(problem: &Problem) -> Exit {
+    match problem.status {
+        400 | 500.. => Exit::Failed,
+        _ => Exit::Refused,
+    }
+}
+
+/// The server of a URL, whose routes may have been copied along.
+fn without_version(url: &str) -> &str {
+    let url = url.trim_end_matches('/');
+    url.strip_suffix("/v1").unwrap_or(url)
 }

@@ -1,6 +1,7 @@
 //! The one place where commands print.
 
 use super::Exit;
+use super::shown::plain;
 use std::fmt::Display;
 use std::io::{self, BufWriter, IsTerminal, Write, stderr, stdout};
 use std::path::Path;
@@ -23,7 +24,7 @@ pub(super) fn text(text: &str) {
 pub(super) fn outcome(json: Option<&serde_json::Value>, text: &[String]) {
     match json {
         Some(value) => line(&value.to_string()),
-        None => text.iter().for_each(|text| line(text)),
+        None => text.iter().for_each(|text| line(&plain(text))),
     }
 }
 
@@ -53,13 +54,14 @@ pub(super) fn is_terminal() -> bool {
 /// Draws the screen anew.
 pub(super) fn screen(lines: &[String]) {
     let mut out = stdout().lock();
-    let drawn = lines.iter().fold("\x1b[H\x1b[2J".to_owned(), |all, line| all + line + "\n");
+    let drawn =
+        lines.iter().fold("\x1b[H\x1b[2J".to_owned(), |all, line| all + &plain(line) + "\n");
     let _ = out.write_all(drawn.as_bytes()).and_then(|()| out.flush());
 }
 
 /// Says that a server said no, and why.
 pub(super) fn refusal(detail: &str) {
-    let _ = writeln!(stderr(), "tollgate: {detail}");
+    let _ = writeln!(stderr(), "tollgate: {}", plain(detail));
 }
 
 /// Says a line to a program that must not miss it.

@@ -1,11 +1,15 @@
 //! How things look to people: aligned columns, times from now, durations that can be read.
 
+use std::borrow::Cow;
 use std::fmt::Write;
 use tollgate::{Clock, Span, SystemClock, Timestamp};
 
 /// Rows under a head, in aligned columns: numbers to the right, all else to the left.
 pub(super) fn table(head: &[&str], rows: &[Vec<String>]) -> Vec<String> {
     let head: Vec<String> = head.iter().map(|&word| word.to_owned()).collect();
+    // Before they are measured.
+    let rows: Vec<Vec<String>> =
+        rows.iter().map(|row| row.iter().map(|cell| plain(cell).into_owned()).collect()).collect();
     let is_number = |column: usize| {
         let mut cells = rows.iter().filter_map(|row| row.get(column)).peekable();
         cells.peek().is_some() && cells.all(|cell| cell.parse::<i64>().is_ok())
@@ -27,7 +31,22 @@ pub(super) fn table(head: &[&str], rows: &[Vec<String>]) -> Vec<String> {
         }
         line.trim_end().to_owned()
     };
-    [&head].into_iter().chain(rows).map(line).collect()
+    [&head].into_iter().chain(&rows).map(line).collect()
+}
+
+/// A line without what would move the cursor or colour the screen: names may be anyone's.
+pub(super) fn plain(line: &str) -> Cow<'_, str> {
+    if !line.contains(char::is_control) {
+        return line.into();
+    }
+    let mut text = String::with_capacity(line.len());
+    for letter in line.chars() {
+        match letter.is_control() {
+            true => text.extend(letter.escape_default()),
+            false => text.push(letter),
+        }
+    }
+    text.into()
 }
 
 /// A duration in the unit that says most: `340 ms`, `3.2 s`, `12 min`.
@@ -67,6 +86,14 @@ mod tests {
         let row = |name: &str, count: &str| vec![name.to_owned(), count.to_owned()];
         let shown = table(&["name", "waiting"], &[row("a", "7"), row("größer", "1234")]);
         assert_eq!(shown, ["name    waiting", "a             7", "größer     1234"]);
+    }
+
+    #[test]
+    fn names_do_not_move_the_cursor() {
+        let rows = ["\u{1b}[2Ja", "b\nc", "d"].map(|name| vec![name.to_owned(), "1".to_owned()]);
+        let shown = table(&["name", "n"], &rows);
+        assert_eq!(shown, ["name        n", "\\u{1b}[2Ja  1", "b\\nc        1", "d           1"]);
+        assert_eq!(plain("größer\t"), "größer\\t");
     }
 
     #[test]

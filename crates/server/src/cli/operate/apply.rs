@@ -83,7 +83,7 @@ async fn actual(client: &Client, desired: &Desired) -> Result<Actual, ClientErro
 }
 
 /// What is there; `None` if nothing is.
-async fn found(client: &Client, path: &str) -> Result<Option<Value>, ClientError> {
+pub(super) async fn found(client: &Client, path: &str) -> Result<Option<Value>, ClientError> {
     match client.request("GET", path, None).await {
         Ok(value) => Ok(Some(value)),
         Err(ClientError::Problem(problem)) if problem.status == UNKNOWN => Ok(None),

@@ -1,12 +1,13 @@
 //! `tollgate call` and `tollgate explain`: calls, and why they wait.
 
-use super::To;
 use super::answer::{list, page, reason, text, when};
 use super::history::event;
+use super::{To, of_problem};
 use crate::cli::{Environment, Exit, output, shown};
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 use tollgate::Timestamp;
+use tollgate_client::ClientError;
 use tollgate_client::path::{path, with_query};
 
 #[derive(Debug, Subcommand)]
@@ -117,16 +118,24 @@ fn row(call: &Value, now: Timestamp) -> Vec<String> {
 async fn cancel(arguments: &CancelArguments, environment: &Environment) -> anyhow::Result<Exit> {
     let CancelArguments { ids, to } = arguments;
     let client = to.client(environment)?;
-    let (mut cancelled, mut refused) = (Vec::new(), Exit::Done);
+    let (mut cancelled, mut problems, mut exit) = (Vec::new(), Vec::new(), Exit::Done);
     for id in ids {
         match client.request("DELETE", &path(&["calls", id]), None).await {
             Ok(_) => cancelled.push(id),
-            Err(error) => refused = to.refused(error)?,
+            Err(ClientError::Problem(problem)) if to.json => {
+                exit = exit.max(of_problem(&problem));
+                problems.push(json!({"id": id, "problem": problem}));
+            }
+            Err(error) => exit = exit.max(to.refused(error)?),
         }
     }
     let lines: Vec<_> = cancelled.iter().map(|id| format!("{id} is cancelled")).collect();
-    output::outcome(to.json.then(|| json!({"cancelled": cancelled})).as_ref(), &lines);
-    Ok(refused)
+    let mut value = json!({"cancelled": cancelled});
+    if !problems.is_empty() {
+        value["problems"] = problems.into();
+    }
+    output::outcome(to.json.then_some(&value), &lines);
+    Ok(exit)
 }
 
 pub(super) async fn explain(

@@ -114,6 +114,16 @@ impl WhichArguments {
         }
         let at = path(&["dead", action]);
         let answer = self.to.client(environment)?.request("POST", &at, Some(body)).await;
-        self.to.say(answer, |answer| vec![format!("{} calls {said}", text(answer, field))])
+        let count = answer.as_ref().ok().and_then(|answer| answer[field].as_u64());
+        let named = u64::try_from(self.ids.len()).unwrap_or(u64::MAX);
+        let has_missed = self.queue.is_none() && count.is_some_and(|count| count < named);
+        let exit = self.to.say(answer, |answer| {
+            let count = text(answer, field);
+            match has_missed {
+                true => vec![format!("{count} of {named} calls {said}: the others are not dead")],
+                false => vec![format!("{count} calls {said}")],
+            }
+        })?;
+        Ok(if has_missed { exit.max(Exit::Refused) } else { exit })
     }
 }

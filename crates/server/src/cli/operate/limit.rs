@@ -163,7 +163,8 @@ fn line(limit: &Value) -> String {
         Value::Null => String::new(),
         pinned => format!(" (pinned over it: {})", rules(pinned)),
     };
-    format!("{}: {}{pinned}", text(limit, "name"), rules(&limit["definition"]))
+    let paused = if limit["paused"] == true { " (paused: nothing passes)" } else { "" };
+    format!("{}: {}{pinned}{paused}", text(limit, "name"), rules(&limit["definition"]))
 }
 
 fn described(limit: &Value) -> Vec<String> {

@@ -2,16 +2,18 @@
 
 use super::To;
 use super::answer::{page, text};
+use super::apply::found;
 use crate::cli::shown::table;
 use crate::cli::{Environment, Exit};
 use clap::{Args, Subcommand, ValueEnum};
 use serde_json::{Map, Value, json};
 use tollgate::Span;
 use tollgate_client::path::{path, with_query};
+use tollgate_client::{Client, ClientError};
 
 #[derive(Debug, Subcommand)]
 pub(in crate::cli) enum QueueCommand {
-    /// Defines a queue, or changes it. What is left out is as by default.
+    /// Defines a queue, or changes it. What is left out is as it was, and by default if there was none.
     #[command(
         after_help = "Examples:\n  tollgate queue set charges\n  tollgate queue set mails --parallel 50 --failures 5 --on-dead hold\n  tollgate queue set sms --define '{\"lease\":\"1m\"}'"
     )]
@@ -81,6 +83,9 @@ pub(in crate::cli) struct SetArguments {
     /// The definition in JSON, as the server takes it; flags win over it.
     #[arg(long, value_name = "JSON")]
     define: Option<String>,
+    /// What is left out is as by default, though the queue was there.
+    #[arg(long)]
+    replace: bool,
     #[command(flatten)]
     to: To,
 }
@@ -156,9 +161,8 @@ pub(super) async fn run(command: QueueCommand, environment: &Environment) -> any
     match command {
         QueueCommand::Set(arguments) => {
             let SetArguments { name, to, .. } = &*arguments;
-            let at = path(&["queues", name]);
-            let definition = Some(arguments.definition()?);
-            let answer = to.client(environment)?.request("PUT", &at, definition).await;
+            let answer =
+                set(&to.client(environment)?, &path(&["queues", name]), &arguments).await?;
             to.say(answer, described)
         }
         QueueCommand::List(ListArguments { page: at, to }) => {
@@ -190,6 +194,43 @@ pub(super) async fn run(command: QueueCommand, environment: &Environment) -> any
             let answer = to.client(environment)?.request("PUT", &at, body).await;
             to.say(answer, |_| vec![format!("{lane} has weight {weight}")])
         }
+    }
+}
+
+/// Makes a queue what the arguments say, and leaves what they do not as it was.
+async fn set(
+    client: &Client,
+    at: &str,
+    arguments: &SetArguments,
+) -> anyhow::Result<Result<Value, ClientError>> {
+    let mut definition = arguments.definition()?;
+    if !arguments.replace {
+        match found(client, at).await {
+            Ok(Some(mut queue)) => {
+                let mut was = queue["definition"].take();
+                merge(&mut was, definition);
+                definition = was;
+            }
+            Ok(None) => {}
+            Err(error) => return Ok(Err(error)),
+        }
+    }
+    Ok(client.request("PUT", at, Some(definition)).await)
+}
+
+/// Puts what is new over what was.
+fn merge(was: &mut Value, new: Value) {
+    match (was, new) {
+        // How long calls rest has several parts, and an order is one thing or the other.
+        (Value::Object(was), Value::Object(new)) => {
+            for (field, value) in new {
+                match was.get_mut(&field) {
+                    Some(old) if field == "backoff" => merge(old, value),
+                    _ => drop(was.insert(field, value)),
+                }
+            }
+        }
+        (was, new) => *was = new,
     }
 }
 
@@ -278,4 +319,19 @@ fn described(queue: &Value) -> Vec<String> {
         lines.push(format!("  {field}: {value}"));
     }
     lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_left_out_is_as_it_was() {
+        let mut was =
+            json!({"lease": "30s", "order": "fifo", "backoff": {"first": "1s", "most": "1m"}});
+        merge(&mut was, json!({"order": {"parallel": 5}, "backoff": {"most": "2m"}}));
+        let merged = json!({"lease": "30s", "order": {"parallel": 5},
+            "backoff": {"first": "1s", "most": "2m"}});
+        assert_eq!(was, merged);
+    }
 }

@@ -48,11 +48,21 @@ pub(super) async fn run(
     let mut ticks = interval(EVERY);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut events = client.events(EventsQuery::default());
+    let mut has_seen = false;
     loop {
-        let counts = count_until(&mut events, &mut ticks).await?;
+        let counts = match count_until(&mut events, &mut ticks).await {
+            Ok(counts) => counts,
+            Err(error) => return to.refused(error),
+        };
         match look(&client, *lanes).await {
-            Ok(seen) => output::screen(&drawn(&seen, Some(&counts), shown::now())),
-            Err(error @ ClientError::Unreachable { .. }) => output::screen(&[error.to_string()]),
+            Ok(seen) => {
+                has_seen = true;
+                output::screen(&drawn(&seen, Some(&counts), shown::now()));
+            }
+            // One that was there may come back; one that never was may be another.
+            Err(error @ ClientError::Unreachable { .. }) if has_seen => {
+                output::screen(&[error.to_string()]);
+            }
             Err(error) => return to.refused(error),
         }
     }
