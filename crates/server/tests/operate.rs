@@ -294,6 +294,8 @@ fn commands_end_as_it_went_and_say_it_once() {
     let told = said.json();
     assert_eq!(told["cancelled"], Value::from(vec![id]));
     assert_eq!(told["problems"][0]["problem"]["code"], "unknown_call", "{told}");
+    let said = served.run("enqueue nowhere --lane a");
+    said.contains(1, &["tollgate: there is no queue nowhere", "`tollgate queue set` defines one"]);
     served.run("dead retry 987654").contains(1, &["0 of 1 calls wait again"]);
     served.run("call list q --limit many").contains(2, &["`limit`"]);
     served.run("enqueue q --lane a").contains(0, &[]);

@@ -171,10 +171,31 @@ impl To {
         if self.json {
             output::outcome(Some(&serde_json::to_value(problem)?), &[]);
         } else {
-            output::refusal(&problem.detail);
+            output::refusal(&told(problem));
         }
         Ok(of_problem(problem))
     }
+}
+
+/// What a server said, with the cure in the words of the shell if there is one.
+fn told(problem: &Problem) -> String {
+    // Who hands in one call has not numbered it.
+    let detail = problem.detail.strip_prefix("call 0: ").unwrap_or(&problem.detail);
+    let cure = match &*problem.code {
+        "unauthorized" => "set TOLLGATE_TOKEN to a token that the server knows",
+        "forbidden" => {
+            "set TOLLGATE_TOKEN to a token of that role: `tollgate token new --role` makes one"
+        }
+        "unknown_queue" => {
+            "`tollgate queue list` shows those there are, `tollgate queue set` defines one"
+        }
+        "unknown_limit" => {
+            "`tollgate limit list` shows those there are, `tollgate limit set` defines one"
+        }
+        "queue_not_empty" => "`tollgate drain` waits until it is empty",
+        _ => return detail.to_owned(),
+    };
+    format!("{detail}; {cure}")
 }
 
 /// A server that could not do it has not refused it, and what cannot be read is a mistake in the arguments.
