@@ -299,6 +299,34 @@ async fn who_is_refused_for_good_gives_up_a_lease_after_its_last_handler_ended()
 }
 
 #[tokio::test]
+async fn who_has_stopped_holds_what_it_did_for_as_long_as_it_was_renewed() {
+    let (mut served, client) = with_queue(QueueSpec::default()).await;
+    enqueue(&client, "a", ["x".to_owned()]).await;
+    let client = Client::builder(&served.url()).retries(0).build().unwrap();
+    let go_on = Arc::new(Notify::new());
+    let waits = go_on.clone();
+    let (mut running, mut heard) = run(client.worker("q").lease(Span::from_secs(2)), move |_| {
+        let waits = waits.clone();
+        async move {
+            waits.notified().await;
+            Outcome::done()
+        }
+    });
+    assert_eq!(hears(&mut heard).await, "x");
+    running.stop.send(()).unwrap();
+    // Longer than a lease lasts.
+    assert!(served.gate.claim("q", 1, Span::from_millis(2_200)).await.unwrap().is_empty());
+    served.stop().await;
+    go_on.notify_one();
+    let ended = timeout(Duration::from_millis(200), &mut running.task).await;
+    assert!(ended.is_err(), "it gave up what it held: {ended:?}");
+    served.start(None).await;
+    let worked = timeout(PATIENCE, running.task).await.unwrap().unwrap().unwrap();
+    assert_eq!((worked.started, worked.lost), (1, 0));
+    assert!(is_empty(&served).await);
+}
+
+#[tokio::test]
 async fn what_comes_too_late_is_handed_back() {
     let spec = QueueSpec { order: Order::Parallel(10), ..QueueSpec::default() };
     let (served, client) = with_queue(spec).await;

@@ -267,8 +267,7 @@ where
             Err(error @ ClientError::TooLong { .. }) if self.claim_max > 1 => {
                 tracing::warn!(%error, "fewer calls are claimed at a time");
                 self.settling.doubt(settlements);
-                self.claim_max = self.claim_max.min(self.setup.concurrency) / 2;
-                self.claim_max = self.claim_max.max(1);
+                self.claim_max = (self.claim_max.min(self.setup.concurrency) / 2).max(1);
                 self.pause = Some(clock::now() + self.backoff.next());
             }
             Err(error) => {
