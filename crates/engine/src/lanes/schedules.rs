@@ -236,7 +236,8 @@ impl<S: Lanes + 'static> Parts<S> {
 
     async fn tick_all(&self) {
         loop {
-            let wall = self.pulse.clock.wall();
+            // Both at once: time that passes from here on is part of the wait.
+            let Now { at, wall } = self.pulse.clock.both();
             match self.ticks.first() {
                 Some((next, name)) if next <= wall => {
                     if let Err(error) = self.tick(&name).await {
@@ -247,15 +248,15 @@ impl<S: Lanes + 'static> Parts<S> {
                 }
                 first => {
                     let wait = first.map_or(LOOK_AGAIN, |(next, _)| next.since(wall));
-                    self.wait_for_ticks(wait.min(LOOK_AGAIN)).await;
+                    self.wait_for_ticks(at.plus(wait.min(LOOK_AGAIN))).await;
                 }
             }
         }
     }
 
-    async fn wait_for_ticks(&self, wait: Span) {
+    async fn wait_for_ticks(&self, until: Timestamp) {
         let mut changed = pin!(self.ticks.changed.notified());
-        let mut late = pin!(self.pulse.sleep(wait));
+        let mut late = pin!(self.pulse.sleep_until(until));
         poll_fn(|context| match changed.as_mut().poll(context) {
             Poll::Pending => late.as_mut().poll(context),
             ready => ready,

@@ -14,13 +14,13 @@ use axum::response::{IntoResponse, Response};
 use hyper::body::Frame;
 use serde::Deserialize;
 use std::convert::Infallible;
-use std::future::Future;
+use std::future::{Future, pending};
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::task::yield_now;
-use tokio::time::sleep;
+use tokio::time::timeout;
 use tollgate::lanes::{Event, EventCursor};
 use tollgate::{Events, Told};
 
@@ -90,7 +90,7 @@ impl Follower {
     async fn next(&mut self) -> Option<String> {
         let mut text = String::new();
         // Events of others do not put it off.
-        let mut silence = pin!(sleep(SILENCE_MAX));
+        let mut silence = pin!(timeout(SILENCE_MAX, pending::<()>()));
         loop {
             // What is there is sent together.
             let at_once = !text.is_empty();
@@ -99,7 +99,7 @@ impl Follower {
                 () = self.app.shutdown.begun() => return None,
                 told = self.events.next() => Ok(told),
                 () = yield_now(), if at_once => Err(()),
-                () = silence.as_mut() => Err(()),
+                _ = silence.as_mut() => Err(()),
             };
             match told {
                 Err(()) if text.is_empty() => return self.nothing().await,

@@ -19,10 +19,14 @@ pub(super) fn is_foreign(headers: &HeaderMap) -> bool {
     }
 }
 
+/// Endings of names that nobody can buy.
+const PRIVATE: [&str; 5] = [".localhost", ".internal", ".local", ".test", ".home.arpa"];
+
 /// Whether the host is a name that somebody could have bought, and made to lead here.
 fn is_domain(host: &str) -> bool {
-    let name = host.rsplit_once(':').map_or(host, |(name, _)| name);
-    !is_local(host) && name.trim_end_matches('.').contains('.') && !name.ends_with(".localhost")
+    let name = host.rsplit_once(':').map_or(host, |(name, _)| name).trim_end_matches('.');
+    let is_private = PRIVATE.iter().any(|ending| name.ends_with(ending));
+    !is_local(host) && name.contains('.') && !is_private
 }
 
 /// Whether nobody else can make the host's name lead here, as they can with a domain of theirs.
@@ -47,6 +51,11 @@ mod tests {
     #[test]
     fn who_is_no_browser_may_come() {
         assert!(!is_foreign_at("tollgate.internal", None));
+    }
+
+    #[test]
+    fn a_name_that_can_be_bought_may_be_a_trap() {
+        assert!(is_foreign_at("evil.example", None) && is_foreign_at("evil.example.:8655", None));
     }
 
     #[test]
