@@ -104,7 +104,7 @@ impl Inner {
         };
         match (toll.definition, found) {
             (None, Some(entry)) => Ok(entry),
-            (None, None) => Err(AskError::UnknownLimit { name: short(toll.name()) }.into()),
+            (None, None) => Err(unknown(toll.name()).into()),
             (Some(limit), Some(entry)) if entry.is_defined_as(limit) => Ok(entry),
             (Some(limit), _) => self.define("inline", toll.name(), limit.clone()),
         }
@@ -112,7 +112,7 @@ impl Inner {
 
     pub(crate) fn known(&self, name: &str) -> Result<Arc<Entry>, AskError> {
         let found = self.limits.find(name).filter(|entry| entry.is_defined());
-        found.ok_or_else(|| AskError::UnknownLimit { name: short(name) })
+        found.ok_or_else(|| unknown(name))
     }
 
     fn edit_known(self: &Arc<Self>, who: &str, name: &str, edit: Edit) -> Result<(), AskError> {
@@ -132,6 +132,14 @@ impl Inner {
 fn checked(name: &str, limit: Limit) -> Result<Arc<Definition>, AskError> {
     let definition = Definition::new(limit);
     definition.map(Arc::new).map_err(|error| AskError::Limit { name: short(name), error })
+}
+
+/// Why a limit is not found: there is none of that name, or nothing could have it.
+fn unknown(name: &str) -> AskError {
+    match check_name("limit name", name) {
+        Ok(()) => AskError::UnknownLimit { name: short(name) },
+        Err(error) => error.into(),
+    }
 }
 
 /// A name as an error shows it: hostile ones may be long.
