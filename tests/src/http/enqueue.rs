@@ -182,3 +182,20 @@ async fn a_stream_that_rests_keeps_what_came() {
     answer.problem(503, "shutting_down");
     assert_eq!(answer.field("accepted"), 2);
 }
+
+/// One who never stops sending does not hold up the end of the server, and is told what was taken.
+#[tokio::test]
+async fn a_stream_without_end_ends_with_the_server() {
+    let mut server = Started::with_queue(10).await;
+    let mut client = server.client().await;
+    let head = "POST /v1/queues/q/calls HTTP/1.1\r\nhost: t\r\ncontent-type: application/x-ndjson\r\ncontent-length: 1000000\r\n\r\n";
+    client.send(head.as_bytes()).await;
+    client.send(b"{\"lane\":\"a\"}\n").await;
+    server.until_waiting_calls(1).await;
+    server.begin_stop();
+    client.send(&b"{\"lane\":\"a\"}\n".repeat(1_000)).await;
+    let answer = client.answer().await.unwrap();
+    answer.problem(503, "shutting_down");
+    let waiting = server.gate.queue_state("q").await.unwrap().unwrap().waiting;
+    assert_eq!(answer.field("accepted"), waiting);
+}

@@ -191,6 +191,11 @@ impl<S: Lanes + 'static> Engine<S> {
         self.parts.edit(who, &name, true, change).await
     }
 
+    /// Whether a limit is defined so, as far as is known here: looks nowhere else.
+    pub fn is_defined_as(&self, name: &str, limit: &Limit) -> bool {
+        LimitName::new(name).is_ok_and(|name| self.parts.known.is_defined_as(&name, limit))
+    }
+
     /// The limit as it stands, with its history; `None` if there is none of that name.
     pub async fn limit(&self, name: &str) -> Result<Option<LimitState>, Error> {
         let name = LimitName::new(name)?;

@@ -12,6 +12,11 @@ use tollgate_core::{Definition, Limit, LimitName, Partition};
 const UNSAID: &str = "library";
 
 impl Limiter {
+    /// Whether a limit is defined so.
+    pub fn is_defined_as(&self, name: &str, limit: &Limit) -> bool {
+        self.inner.limits.find(name).is_some_and(|entry| entry.is_defined_as(limit))
+    }
+
     /// Defines a limit, or changes it: at once, for waiting calls too, keeping what was spent.
     pub fn define(&self, name: &str, limit: Limit) -> Result<LimitRef, Error> {
         self.define_as(UNSAID, name, limit)

@@ -60,6 +60,9 @@ async fn check_definitions(
     request: &ConsumeWire,
 ) -> Result<(), Problem> {
     for (name, limit) in request.definitions() {
+        if app.gate.is_defined_as(name, limit) {
+            continue;
+        }
         let known = app.gate.limit_state(name).await?;
         if known.is_some_and(|known| known.defined != *limit) {
             let shown = caller.shown(name);

@@ -97,9 +97,10 @@ impl Follower {
             let told = tokio::select! {
                 biased;
                 () = self.app.shutdown.begun() => return None,
+                // Before the next event: others may have one at all times.
+                _ = silence.as_mut() => Err(()),
                 told = self.events.next() => Ok(told),
                 () = yield_now(), if at_once => Err(()),
-                _ = silence.as_mut() => Err(()),
             };
             match told {
                 Err(()) if text.is_empty() => return self.nothing().await,

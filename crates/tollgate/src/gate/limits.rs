@@ -73,6 +73,14 @@ impl Tollgate {
         }
     }
 
+    /// Whether a limit is defined so, as this process knows it: cheaper than to look at it.
+    pub fn is_defined_as(&self, name: &str, limit: &Limit) -> bool {
+        match &self.backend {
+            Backend::Memory(limiter) => limiter.is_defined_as(name, limit),
+            Backend::Embedded(engine) => engine.is_defined_as(name, limit),
+        }
+    }
+
     /// A limit as it stands, with its history.
     pub async fn limit_state(&self, name: &str) -> Result<Option<LimitState>, Error> {
         match &self.backend {

@@ -2,6 +2,7 @@
 
 use super::Scheduler;
 use super::calls::{Call, CallSlot, LaneSlot, Line};
+use super::lanes::Queue;
 use super::meters::QueueSlot;
 use crate::contract::{
     CallState, CallView, CallsQuery, LaneState, LimitView, MeterPage, PAGE_MAX, QueueState,
@@ -14,23 +15,18 @@ use crate::toll::Toll;
 use std::collections::BinaryHeap;
 
 impl Scheduler {
-    /// Queues by name. Costs a look at each queue.
+    /// Queues by name.
     pub fn queues(&self, after: Option<&QueueName>, most: usize) -> Vec<QueueState> {
-        let behind = self.lanes.queues().filter(|queue| after.is_none_or(|it| queue.name > *it));
-        let named = behind.map(|queue| (&queue.name, self.lanes.find(&queue.name)));
-        let state = |(_, slot): (&QueueName, Option<QueueSlot>)| {
-            let queue = self.lanes.queue(slot?);
-            Some(QueueState {
-                name: queue.name.clone(),
-                spec: queue.spec.clone(),
-                is_paused: queue.is_paused,
-                waiting: queue.depth - queue.in_flight,
-                in_flight: queue.in_flight,
-                dead: queue.dead.len() as u64,
-                lanes: queue.lanes.len() as u64,
-            })
+        let state = |queue: &Queue| QueueState {
+            name: queue.name.clone(),
+            spec: queue.spec.clone(),
+            is_paused: queue.is_paused,
+            waiting: queue.depth - queue.in_flight,
+            in_flight: queue.in_flight,
+            dead: queue.dead.len() as u64,
+            lanes: queue.lanes.len() as u64,
         };
-        least(named, most).into_iter().filter_map(state).collect()
+        self.lanes.queues_after(after).take(most.min(PAGE_MAX)).map(state).collect()
     }
 
     /// Lanes of a queue by name; `None` if there is no such queue. Costs a look at each of its lanes.

@@ -14,8 +14,9 @@ use crate::turn::Patience;
 use hashbrown::HashTable;
 use slab::Slab;
 use smallvec::SmallVec;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::hash::BuildHasher;
+use std::ops::Bound;
 
 /// Most meters at which a lane remembers how far it was served.
 const FINISHES_MAX: usize = 16;
@@ -249,6 +250,9 @@ impl Lane {
 pub(super) struct Lanes {
     queues: Slab<Queue>,
     by_name: HashMap<QueueName, QueueSlot, Hashing>,
+    /// The same in order: a claim that finds nothing asks whether there is its queue, and a look at one
+    /// queue is not to cost one at each.
+    in_order: BTreeMap<QueueName, QueueSlot>,
     lanes: Slab<Lane>,
     by_key: HashTable<LaneSlot>,
     hashing: Hashing,
@@ -261,6 +265,14 @@ impl Lanes {
 
     pub(super) fn queues(&self) -> impl Iterator<Item = &Queue> {
         self.queues.iter().map(|(_, queue)| queue)
+    }
+
+    /// Queues by name, after one.
+    pub(super) fn queues_after(&self, after: Option<&QueueName>) -> impl Iterator<Item = &Queue> {
+        let from = after.map_or(Bound::Unbounded, Bound::Excluded);
+        self.in_order
+            .range::<QueueName, _>((from, Bound::Unbounded))
+            .map(|(_, slot)| self.queue(*slot))
     }
 
     pub(super) fn queue(&self, queue: QueueSlot) -> &Queue {
@@ -290,6 +302,7 @@ impl Lanes {
             counts: Box::default(),
         }));
         self.by_name.insert(name.clone(), made);
+        self.in_order.insert(name.clone(), made);
         made
     }
 
@@ -354,6 +367,7 @@ impl Lanes {
         }
         let Queue { name, .. } = self.queues.remove(index(queue));
         self.by_name.remove(&name);
+        self.in_order.remove(&name);
     }
 
     pub(super) fn is_known(&self, lane: LaneSlot) -> bool {

@@ -64,6 +64,12 @@ pub(super) async fn enqueue(
     Ok(TakenWire { accepted: taker.accepted, first: first.map(IdWire), last: last.map(IdWire) })
 }
 
+/// What came of a body within a time: a piece, or `None` for its end.
+enum Came {
+    Piece(Option<Bytes>),
+    Nothing,
+}
+
 /// Takes lines, and keeps them a thousand at a time.
 struct Taker<'a> {
     app: &'a App,
@@ -115,15 +121,29 @@ impl<'a> Taker<'a> {
         self.flush().await
     }
 
-    /// The next piece of the body; `None` at its end. While none comes, what was taken is kept.
+    /// What comes next. While nothing does, what was taken is kept.
     async fn next(&mut self, mut body: Pin<&mut Body>) -> Result<Option<Bytes>, Problem> {
-        if let Ok(piece) = timeout(QUIET, piece(body.as_mut())).await {
-            return piece;
+        let soon = self.within(QUIET, body.as_mut()).await?;
+        if let Came::Piece(piece) = soon {
+            return Ok(piece);
         }
+        // Seen through, also when the server ends: what is being kept is to be counted.
         self.flush().await?;
+        match self.within(REST_MAX, body).await? {
+            Came::Piece(piece) => Ok(piece),
+            Came::Nothing => Err(too_slow()),
+        }
+    }
+
+    /// What comes within so long. One who never stops is stopped between two pieces when the server ends.
+    async fn within(&self, span: Duration, body: Pin<&mut Body>) -> Result<Came, Problem> {
         tokio::select! {
-            piece = timeout(REST_MAX, piece(body)) => piece.unwrap_or_else(|_| Err(too_slow())),
+            biased;
             () = self.app.shutdown.begun() => Err(shutting_down()),
+            piece = timeout(span, piece(body)) => match piece {
+                Ok(piece) => piece.map(Came::Piece),
+                Err(_) => Ok(Came::Nothing),
+            },
         }
     }
 
