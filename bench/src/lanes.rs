@@ -163,11 +163,8 @@ impl World {
                 let started = self.claim(claim);
                 claiming += asked.elapsed();
                 calls += started.len();
-                let settle = started.iter().map(|started| Settle {
-                    lease: started.lease,
-                    settlement: Settlement::Done,
-                    actual: vec![],
-                });
+                let settle =
+                    started.iter().map(|started| Settle::new(started.lease, Settlement::Done));
                 self.enqueue(started.len(), settle.collect())?;
             }
             claims = claims.min(nanos_each(claiming, calls));

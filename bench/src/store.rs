@@ -163,7 +163,7 @@ async fn cycle(
     anyhow::ensure!(claimed.len() == together, "{} of {together}", claimed.len());
     let acts = claimed.iter().map(|claimed| {
         let (lease, settlement) = (claimed.started.lease, Settlement::Done);
-        let settle = vec![Settle { lease, settlement, actual: vec![] }];
+        let settle = vec![Settle::new(lease, settlement)];
         Act { settle, ..Act::default() }
     });
     for acted in store.act(acts.collect()).await? {
@@ -227,7 +227,7 @@ pub(crate) fn call(number: usize) -> anyhow::Result<NewCall> {
     let limit = LimitName::new("api")?;
     let tolls = vec![Toll { limit, partition, weight: 1, hears_feedback: false }];
     let call = NewCall::new(QueueName::new("calls")?, lane);
-    Ok(NewCall { tolls, body: vec![b'x'; BODY].into(), ..call })
+    Ok(NewCall { tolls, payload: vec![b'x'; BODY].into(), ..call })
 }
 
 pub(crate) fn clock() -> TimeSource {

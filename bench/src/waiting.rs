@@ -119,7 +119,7 @@ async fn replace(store: &Embedded, from: usize) -> anyhow::Result<()> {
     anyhow::ensure!(claimed.len() == TOGETHER, "{} of {TOGETHER}", claimed.len());
     let settle = claimed.iter().map(|claimed| {
         let (lease, settlement) = (claimed.started.lease, Settlement::Done);
-        Settle { lease, settlement, actual: vec![] }
+        Settle::new(lease, settlement)
     });
     let settled = Act { settle: settle.collect(), ..Act::default() };
     let calls = (from..from + TOGETHER).map(call);

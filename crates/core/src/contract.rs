@@ -34,8 +34,8 @@ pub use totals::{
 };
 
 use crate::lanes::{
-    Act, ActError, Acted, CallId, Claim, Claimed, End, Event, Explanation, Lease, QueueError,
-    QueueSpec, Record, Scope,
+    Act, ActError, Acted, CallId, Claim, Claimed, End, Event, Explanation, Lease, Payload,
+    QueueError, QueueSpec, Record, Scope,
 };
 use crate::limit::Definition;
 use crate::meter::{Meter, Standing};
@@ -284,12 +284,12 @@ pub trait Lanes: Meters {
         calls: Vec<CallId>,
     ) -> impl Future<Output = Answer<Vec<Option<CallView>>>> + Send;
 
-    /// The bodies of calls, as many as the caller can hold; `None` for those that ended for good or
+    /// The payloads of calls, as many as the caller can hold; `None` for those that ended for good or
     /// never were.
-    fn bodies(
+    fn payloads(
         &self,
         calls: Vec<CallId>,
-    ) -> impl Future<Output = Answer<Vec<Option<Box<[u8]>>>>> + Send;
+    ) -> impl Future<Output = Answer<Vec<Option<Payload>>>> + Send;
 
     /// Limits by name, after one, up to [`PAGE_MAX`].
     fn limits(

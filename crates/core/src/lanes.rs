@@ -13,6 +13,7 @@ pub mod kept;
 #[cfg(any(test, feature = "reference"))]
 pub mod naive;
 pub mod path;
+pub mod payload;
 #[cfg(test)]
 mod properties;
 pub mod queue;
@@ -27,6 +28,7 @@ pub use event::{Event, LineWaits, Outcome, Waits, Watch, What};
 pub use explain::{Explanation, Reason};
 pub use kept::{Kept, KeptFlight};
 pub use path::{BodyPath, PathError};
+pub use payload::Payload;
 pub use queue::{Backoff, OnDead, Order, QueueError, QueueSpec};
 pub use queue_toll::{QueueToll, Scalar, TollPartition, TollWeight, TollWhen};
 pub use scheduler::Scheduler;

@@ -3,6 +3,7 @@
 use crate::ask::TOLLS_MAX;
 use std::sync::Arc;
 use tollgate_core::contract;
+use tollgate_core::lanes::payload::EnvelopeTooLong;
 use tollgate_core::lanes::{ActError, QueueError};
 use tollgate_core::{Cause, LimitError, NameError, Span, Standing, TollError, UNITS_MAX};
 
@@ -57,6 +58,12 @@ impl From<contract::MeterError> for Error {
 impl From<NameError> for Error {
     fn from(error: NameError) -> Self {
         AskError::Name(error).into()
+    }
+}
+
+impl From<EnvelopeTooLong> for Error {
+    fn from(error: EnvelopeTooLong) -> Self {
+        AskError::Envelope(error).into()
     }
 }
 
@@ -179,6 +186,9 @@ pub enum AskError {
     /// The name does not do.
     #[error(transparent)]
     Name(#[from] NameError),
+    /// More goes with a body than may.
+    #[error(transparent)]
+    Envelope(#[from] EnvelopeTooLong),
     /// The definition sent with a toll does not do.
     #[error("limit {name}: {error}")]
     Limit {

@@ -194,7 +194,7 @@ impl<S: Lanes + 'static> Engine<S> {
     /// started. Seen through without anyone who waits; a lease that is lost already changes nothing.
     pub fn release(&self, leases: Vec<Lease>) {
         let release = |lease| {
-            let settle = vec![Settle { lease, settlement: Settlement::Release, actual: vec![] }];
+            let settle = vec![Settle::new(lease, Settlement::Release)];
             Act { settle, ..Act::default() }
         };
         let acts = leases.into_iter().map(release).collect();

@@ -49,7 +49,7 @@ fn runtime() -> Runtime {
 
 fn enqueue(store: &Embedded, bytes: usize) -> CallId {
     let call = NewCall::new(queue(), LaneName::new("a").unwrap());
-    let call = NewCall { body: vec![7; bytes].into(), ..call };
+    let call = NewCall { payload: vec![7; bytes].into(), ..call };
     let act = Act { enqueue: vec![call], ..Act::default() };
     runtime().block_on(store.act(vec![act])).unwrap().remove(0).unwrap().enqueued[0]
 }
@@ -64,7 +64,7 @@ fn start(store: &Embedded, most: usize) -> Vec<Lease> {
 fn end(store: &Embedded, leases: &[Lease]) {
     let done = |lease: &Lease| {
         let (lease, settlement) = (*lease, Settlement::Done);
-        Settle { lease, settlement, actual: vec![] }
+        Settle::new(lease, settlement)
     };
     let act = Act { settle: leases.iter().map(done).collect(), ..Act::default() };
     assert!(runtime().block_on(store.act(vec![act])).unwrap()[0].is_ok());
@@ -75,7 +75,7 @@ fn calls(folder: &Path) -> BTreeMap<CallId, usize> {
     let disk: Arc<dyn Disk> = Arc::new(RealDisk::existing(folder).unwrap());
     let facts = contents(&disk).unwrap().facts.into_iter();
     let calls = facts.filter_map(|fact| match fact {
-        Effect::Kept(Kept::Call { id, call, .. }) => Some((id, call.body.len())),
+        Effect::Kept(Kept::Call { id, call, .. }) => Some((id, call.payload.body().len())),
         _ => None,
     });
     calls.collect()

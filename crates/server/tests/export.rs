@@ -30,7 +30,7 @@ fn make(folder: &Path) {
     let store = Embedded::open(folder, Arc::new(move || clock.both())).unwrap().store;
     let queue = QueueName::new("q").unwrap();
     let call = NewCall::new(queue.clone(), LaneName::new("a").unwrap());
-    let call = NewCall { body: (*b"hello").into(), ..call };
+    let call = NewCall { payload: (*b"hello").into(), ..call };
     let enqueue = Act { enqueue: vec![call], ..Act::default() };
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     runtime.block_on(async {

@@ -31,7 +31,7 @@ fn opened() -> (TempDir, Embedded) {
     let store = Embedded::open(folder.path(), Arc::new(move || clock.both())).unwrap().store;
     let queue = QueueName::new("q").unwrap();
     let call = NewCall::new(queue.clone(), LaneName::new("a").unwrap());
-    let call = NewCall { body: [7; 300].into(), ..call };
+    let call = NewCall { payload: [7; 300].into(), ..call };
     let spec = QueueSpec { order: Order::Parallel(9), ..QueueSpec::default() };
     let enqueue = Act { enqueue: vec![call.clone(), call.clone(), call], ..Act::default() };
     let claim = Claim { queue: queue.clone(), most: 1, lease: None, asks: Span::ZERO };

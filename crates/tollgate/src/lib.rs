@@ -36,9 +36,10 @@ pub use tollgate_core::{
 pub use tollgate_engine::tower;
 pub use tollgate_engine::{
     Acquire, Acquiring, Altered, Ask, AskError, Asking, Audited, Bell, Call, Change, Clock,
-    CoarseClock, Error, Job, LimitRef, LimitState, Limiter, ManualClock, MeterState, Named,
-    Outcome, PartitionPage, Pass, RESERVED_QUEUE, Receipt, ReceiptLine, Refusal, Schedule,
-    Settings, StoreError, SystemClock, TOLLS_MAX, Told, Toll, TryError, When, Worked, global, toll,
+    CoarseClock, CostPath, Delivery, Envelope, Error, Job, LimitRef, LimitState, Limiter,
+    ManualClock, MeterState, Named, Outcome, PartitionPage, Pass, RESERVED_QUEUE, Receipt,
+    ReceiptLine, Refusal, Schedule, Settings, StoreError, SystemClock, TOLLS_MAX, Told, Toll,
+    TraceParent, TryError, When, Worked, global, toll,
 };
 
 #[cfg(doctest)]

@@ -30,7 +30,7 @@ async fn dead_calls_are_seen_and_last() {
     let opened = with_dead(3).await.reopen().await;
     let dead = opened.gate().dead("q", None, None, 10).await.unwrap();
     assert_eq!(dead.len(), 3);
-    assert_eq!(opened.gate().body(dead[1].id).await.unwrap().as_deref(), Some(&b"1"[..]));
+    assert_eq!(opened.gate().payload(dead[1].id).await.unwrap(), Some(b"1"[..].into()));
     assert_eq!(opened.gate().dead("q", None, Some(dead[1].id), 10).await.unwrap().len(), 1);
     assert_eq!(opened.gate().dead("q", Some("other"), None, 10).await.unwrap(), []);
     assert_eq!(opened.gate().queues(None, 10).await.unwrap()[0].dead, 3);

@@ -12,7 +12,7 @@ async fn calls_wait_in_their_order_over_a_restart() {
     for (id, body) in ids.iter().zip(["x", "y"]) {
         let claimed = opened.gate().claim("q", 10, Span::ZERO).await.unwrap();
         let [claimed] = &claimed[..] else { panic!("one at a time") };
-        assert_eq!((claimed.started.lease.call, &claimed.body[..]), (*id, body.as_bytes()));
+        assert_eq!((claimed.started.lease.call, claimed.payload.body()), (*id, body.as_bytes()));
         let done = tollgate::Outcome::done();
         let _ = opened.gate().settle(claimed.started.lease, done).await.unwrap();
     }

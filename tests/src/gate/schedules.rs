@@ -65,7 +65,7 @@ async fn a_call_comes_at_each_tick_and_not_before() {
         opened.come(ticks).await;
     }
     let call = opened.waiting().await[2];
-    assert_eq!(opened.gate().body(call).await.unwrap().as_deref(), Some(&b"x"[..]));
+    assert_eq!(opened.gate().payload(call).await.unwrap(), Some(b"x"[..].into()));
 }
 
 #[tokio::test]

@@ -240,7 +240,7 @@ async fn what_follows_from_a_call_waits_for_room() {
     })
     .await;
     let next = opened.gate().claim("next", 1, Span::ZERO).await.unwrap();
-    assert_eq!(&next[0].body[..], b"second");
+    assert_eq!(next[0].payload.body(), b"second");
     running.stop().await;
 }
 

@@ -88,7 +88,7 @@ impl World {
     }
 
     pub(crate) fn settle(&mut self, lease: Lease, settlement: Settlement) {
-        let settle = vec![Settle { lease, settlement, actual: vec![] }];
+        let settle = vec![Settle::new(lease, settlement)];
         let _ = self.scheduler.act(Act { settle, ..Act::default() }, self.now).unwrap();
     }
 

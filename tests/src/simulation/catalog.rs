@@ -3,7 +3,7 @@
 use super::limits::Kind;
 use super::random::Random;
 use tollgate_core::Toll;
-use tollgate_core::lanes::{Backoff, NewCall, OnDead, Order, QueueSpec};
+use tollgate_core::lanes::{Backoff, NewCall, OnDead, Order, Payload, QueueSpec};
 use tollgate_core::{
     Key, LaneName, LimitName, Now, Partition, Priority, QueueName, Span, Timestamp,
 };
@@ -100,7 +100,7 @@ impl Catalog {
             expires: later(random, 8),
             dedupe: key(random, 6),
             supersedes: key(random, 8),
-            body: [].into(),
+            payload: Payload::default(),
         }
     }
 
@@ -128,12 +128,16 @@ impl Catalog {
             failures_max: u32::try_from(random.between(1, 4)).unwrap(),
             crashes_max: u32::try_from(random.between(1, 3)).unwrap(),
             limited_max: u32::try_from(random.between(1, 3)).unwrap(),
-            backoff: Backoff { first: Span::from_millis(300), most: Span::from_millis(2_000) },
+            backoff: Backoff {
+                jitter: if random.one_in(3) { 50 } else { 0 },
+                ..Backoff::doubling(Span::from_millis(300), Span::from_millis(2_000))
+            },
             on_dead: if random.one_in(3) { OnDead::Hold } else { OnDead::Skip },
             depth_max: random.between(self.depths.0, self.depths.1),
             dead_max: 100_000,
             dedupe: Span::from_millis(random.between(500, 10_000)),
             tolls: Vec::new(),
+            delivery: None,
         }
     }
 }

@@ -48,7 +48,7 @@ impl Stage {
         let started = self.scheduler.claim(&claim, self.now);
         for started in &started {
             let (lease, settlement, actual) = (started.lease, Settlement::Done, vec![]);
-            let settle = vec![Settle { lease, settlement, actual }];
+            let settle = vec![Settle { actual, ..Settle::new(lease, settlement) }];
             let _ = self.scheduler.act(Act { settle, ..Act::default() }, self.now).unwrap();
         }
         if started.is_empty() {

@@ -90,7 +90,7 @@ impl Workers {
         let Work { started, paid, parts } = work;
         let lease = started.lease;
         let costs = |settlement, actual| {
-            let settle = vec![Settle { lease, settlement, actual }];
+            let settle = vec![Settle { actual, ..Settle::new(lease, settlement) }];
             Errand::Act(Act { settle, ..parts.clone() })
         };
         let done = |settlement| costs(settlement, vec![]);

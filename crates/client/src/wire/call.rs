@@ -47,8 +47,17 @@ struct TollWire {
 
 impl From<Call> for CallWire {
     fn from(call: Call) -> Self {
-        let CallParts { lane, tolls, priority, due, expires, dedupe, supersedes, body } =
-            call.into_parts();
+        let CallParts {
+            lane,
+            tolls,
+            priority,
+            due,
+            expires,
+            dedupe,
+            supersedes,
+            body,
+            envelope: _,
+        } = call.into_parts();
         let (delay, not_before) = times(due);
         let (expires_after, expires_at) = times(expires.unwrap_or(Due::AtOnce));
         let json = as_json(&body);

@@ -40,7 +40,7 @@ pub(crate) struct SettledPageWire {
 impl SettlementWire {
     /// Settles a start so. What a server cannot be told, changes of records and the like, is refused.
     pub(crate) fn new(lease: Arc<str>, outcome: Outcome) -> Result<Self, &'static str> {
-        let OutcomeParts { settlement, actual, enqueue, then } = outcome.into_parts();
+        let OutcomeParts { settlement, actual, enqueue, then, report: _ } = outcome.into_parts();
         if then != Act::default() {
             return Err(
                 "records and joins cannot be changed over the network: enqueue calls alone",

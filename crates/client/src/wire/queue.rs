@@ -88,7 +88,7 @@ impl TryFrom<QueueWire> for QueueSpec {
             failures_max: wire.failures_max,
             crashes_max: wire.crashes_max,
             limited_max: wire.limited_max,
-            backoff: Backoff { first: wire.backoff.first.0, most: wire.backoff.most.0 },
+            backoff: Backoff::doubling(wire.backoff.first.0, wire.backoff.most.0),
             on_dead: match wire.on_dead {
                 OnDeadWire::Skip => OnDead::Skip,
                 OnDeadWire::Hold => OnDead::Hold,
@@ -97,6 +97,7 @@ impl TryFrom<QueueWire> for QueueSpec {
             dead_max: wire.dead_max,
             dedupe: wire.dedupe.0,
             tolls: wire.tolls.into_iter().map(QueueToll::try_from).collect::<Result<_, _>>()?,
+            delivery: None,
         })
     }
 }

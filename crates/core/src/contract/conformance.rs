@@ -32,8 +32,8 @@ pub mod turns;
 
 use super::{Ask, AskError, Cost, Lanes, MeterState, Meters, Paid, Receipt, ReceiptError, Refusal};
 use crate::lanes::{
-    Act, ActError, Acted, CallId, Claim, End, Explanation, Lease, NewCall, Order, QueueError,
-    QueueSpec, QueueToll, Reason, Record, Revive, Scope, Settle, Settlement, Started,
+    Act, ActError, Acted, CallId, Claim, End, Explanation, Lease, NewCall, Order, Payload,
+    QueueError, QueueSpec, QueueToll, Reason, Record, Revive, Scope, Settle, Settlement, Started,
 };
 use crate::limit::{Definition, Limit};
 use crate::meter::Cause;
@@ -171,7 +171,7 @@ impl<S: Stage> World<S> {
     }
 
     async fn try_settle(&mut self, id: CallId, settlement: Settlement) -> Result<(), ActError> {
-        let settle = vec![Settle { lease: self.leases[&id], settlement, actual: vec![] }];
+        let settle = vec![Settle::new(self.leases[&id], settlement)];
         self.act(Act { settle, ..Act::default() }).await.map(|_| ())
     }
 

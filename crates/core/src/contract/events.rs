@@ -8,6 +8,8 @@ use std::collections::VecDeque;
 /// How many of the last events a store keeps for those who follow: at a thousand calls a second
 /// enough for one who is away for a quarter of a minute.
 pub const EVENTS_KEPT: usize = 65_536;
+/// Most bytes of reports among them: where answers are long, fewer events are kept.
+const EVENT_BYTES_KEPT: usize = 32 << 20;
 /// Most events of one page, of either kind.
 pub const EVENTS_MAX: usize = 10_000;
 
@@ -33,13 +35,15 @@ pub struct EventRing {
     /// The place before the first that is kept.
     first: u64,
     kept: VecDeque<Event>,
+    /// Of the reports of those that are kept.
+    bytes: usize,
 }
 
 impl EventRing {
     /// An empty one. `opened` is when the store was opened in limit time, which never goes back: a
     /// run begins its places there, and has fewer events than nanoseconds.
     pub fn new(opened: Timestamp) -> Self {
-        Self { first: opened.as_nanos(), kept: VecDeque::new() }
+        Self { first: opened.as_nanos(), kept: VecDeque::new(), bytes: 0 }
     }
 
     /// The place behind the last event.
@@ -50,11 +54,13 @@ impl EventRing {
     /// Adds events, and forgets the oldest.
     pub fn extend(&mut self, events: impl IntoIterator<Item = Event>) {
         for event in events {
-            if self.kept.len() >= EVENTS_KEPT {
-                self.kept.pop_front();
+            self.bytes += event.report_bytes();
+            self.kept.push_back(event);
+            while self.kept.len() > EVENTS_KEPT || self.bytes > EVENT_BYTES_KEPT {
+                let Some(oldest) = self.kept.pop_front() else { return };
+                self.bytes -= oldest.report_bytes();
                 self.first += 1;
             }
-            self.kept.push_back(event);
         }
     }
 
@@ -122,7 +128,8 @@ pub struct HistoryPage {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::lanes::{CallId, What};
+    use crate::lanes::act::REPORT_BYTES_MAX;
+    use crate::lanes::{CallId, Outcome, What};
     use crate::time::Now;
 
     fn event(id: u64) -> Event {
@@ -144,6 +151,24 @@ mod tests {
         let late = ring.page(begin, 1).unwrap();
         assert!(late.missed);
         assert_eq!(late.events[0].1.call, CallId(1));
+    }
+
+    #[test]
+    fn long_reports_are_forgotten_before_they_fill_the_memory() {
+        let mut ring = EventRing::new(Timestamp::from_nanos(1_000));
+        let begin = ring.end();
+        let reported = |id| {
+            let (waits, report) = ([].into(), vec![7; REPORT_BYTES_MAX].into());
+            let (started, outcome) = (Now::default(), Outcome::Done);
+            let what = What::Settled { token: id, attempt: 1, started, waits, outcome, report };
+            Event { what, ..event(id) }
+        };
+        let most = (EVENT_BYTES_KEPT / REPORT_BYTES_MAX) as u64;
+        ring.extend((0..most).map(reported));
+        assert!(!ring.page(begin, 1).unwrap().missed);
+        ring.extend([reported(most)]);
+        let page = ring.page(begin, EVENTS_MAX).unwrap();
+        assert_eq!((page.missed, page.events.len() as u64), (true, most));
     }
 
     #[test]

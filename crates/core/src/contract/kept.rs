@@ -8,7 +8,7 @@ use super::{
 };
 use crate::lanes::naive::Naive;
 use crate::lanes::{
-    Act, ActError, Acted, CallId, Claim, Claimed, Effect, End, Event, Explanation, Lease,
+    Act, ActError, Acted, CallId, Claim, Claimed, Effect, End, Event, Explanation, Lease, Payload,
     QueueError, QueueSpec, Record, Scheduler, Scope, Started, Watch,
 };
 use crate::limit::Definition;
@@ -129,7 +129,7 @@ struct Inner<M> {
     machine: M,
     now: Now,
     ends: BTreeMap<CallId, End>,
-    bodies: BTreeMap<CallId, Box<[u8]>>,
+    payloads: BTreeMap<CallId, Payload>,
     woken: BTreeSet<QueueName>,
     /// When something is due, if nobody was told yet.
     due: Option<Timestamp>,
@@ -141,25 +141,25 @@ struct Inner<M> {
     history: Vec<Event>,
 }
 
-/// The bodies of an act's calls, in the order of its parts.
-struct Bodies {
-    enqueued: Vec<Box<[u8]>>,
-    counted: Vec<Box<[u8]>>,
+/// The payloads of an act's calls, in the order of its parts.
+struct Payloads {
+    enqueued: Vec<Payload>,
+    counted: Vec<Payload>,
 }
 
-impl Bodies {
+impl Payloads {
     fn of(act: &Act) -> Self {
         Self {
-            enqueued: act.enqueue.iter().map(|call| call.body.clone()).collect(),
-            counted: act.count_down.iter().map(|count| count.then.body.clone()).collect(),
+            enqueued: act.enqueue.iter().map(|call| call.payload.clone()).collect(),
+            counted: act.count_down.iter().map(|count| count.then.payload.clone()).collect(),
         }
     }
 
     /// With the calls that they became.
-    fn named(self, acted: &Acted) -> impl Iterator<Item = (CallId, Box<[u8]>)> {
+    fn named(self, acted: &Acted) -> impl Iterator<Item = (CallId, Payload)> {
         let enqueued = acted.enqueued.iter().copied().zip(self.enqueued);
         let counted = acted.counted.iter().map(|(_, then)| *then).zip(self.counted);
-        let counted = counted.filter_map(|(then, body)| Some((then?, body)));
+        let counted = counted.filter_map(|(then, payload)| Some((then?, payload)));
         enqueued.chain(counted).collect::<Vec<_>>().into_iter()
     }
 }
@@ -173,7 +173,7 @@ impl<M: Machine> Kept<M> {
                 machine,
                 now,
                 ends: BTreeMap::new(),
-                bodies: BTreeMap::new(),
+                payloads: BTreeMap::new(),
                 woken: BTreeSet::new(),
                 due: None,
                 due_told: None,
@@ -303,7 +303,7 @@ impl<M: Machine> Lanes for Kept<M> {
     }
 
     async fn act(&self, acts: Vec<Act>) -> Answer<Vec<Result<Acted, ActError>>> {
-        let bodies: Vec<Bodies> = acts.iter().map(Bodies::of).collect();
+        let payloads: Vec<Payloads> = acts.iter().map(Payloads::of).collect();
         let revives: Vec<Vec<CallId>> =
             acts.iter().map(|act| act.revive.iter().map(|revive| revive.call).collect()).collect();
         let answers = self.tell(|machine, now| {
@@ -316,11 +316,11 @@ impl<M: Machine> Lanes for Kept<M> {
                 inner.ends.remove(&id);
             }
         }
-        for (bodies, acted) in bodies.into_iter().zip(&answers) {
-            let named = acted.as_ref().map(|acted| bodies.named(acted));
-            for (id, body) in named.into_iter().flatten() {
-                // A duplicate is the first call, with the first body.
-                inner.bodies.entry(id).or_insert(body);
+        for (payloads, acted) in payloads.into_iter().zip(&answers) {
+            let named = acted.as_ref().map(|acted| payloads.named(acted));
+            for (id, payload) in named.into_iter().flatten() {
+                // A duplicate is the first call, with the first payload.
+                inner.payloads.entry(id).or_insert(payload);
             }
         }
         Ok(answers)
@@ -330,8 +330,8 @@ impl<M: Machine> Lanes for Kept<M> {
         let starts = self.tell(|machine, now| machine.claim(&claim, now))?;
         let inner = self.lock();
         let claimed = starts.into_iter().map(|started| {
-            let body = inner.bodies.get(&started.lease.call).cloned().unwrap_or_default();
-            Claimed { started, body }
+            let payload = inner.payloads.get(&started.lease.call).cloned().unwrap_or_default();
+            Claimed { started, payload }
         });
         Ok(claimed.collect())
     }
@@ -455,11 +455,11 @@ impl<M: Machine> Lanes for Kept<M> {
         })
     }
 
-    async fn bodies(&self, calls: Vec<CallId>) -> Answer<Vec<Option<Box<[u8]>>>> {
+    async fn payloads(&self, calls: Vec<CallId>) -> Answer<Vec<Option<Payload>>> {
         let views = self.look(calls).await?;
         let inner = self.lock();
-        let body = |view: Option<CallView>| inner.bodies.get(&view?.id).cloned();
-        Ok(views.into_iter().map(body).collect())
+        let payload = |view: Option<CallView>| inner.payloads.get(&view?.id).cloned();
+        Ok(views.into_iter().map(payload).collect())
     }
 
     async fn limits(&self, after: Option<LimitName>, most: usize) -> Answer<Vec<LimitView>> {

@@ -10,7 +10,9 @@ pub const ACT_CHANGES_MAX: usize = 10_000;
 
 /// Longest body of a call.
 pub const BODY_BYTES_MAX: usize = 16 << 20;
-/// Most bytes of bodies and records in one act.
+/// Longest report on a start: some tens of thousands of them are held in memory.
+pub const REPORT_BYTES_MAX: usize = 64 << 10;
+/// Most bytes of payloads, reports and records in one act.
 pub const ACT_BYTES_MAX: usize = 64 << 20;
 
 /// One atomic change: every part is done in the order in which they stand here, or none is.
@@ -55,6 +57,16 @@ pub struct Settle {
     /// The true cost at a limit, for all of the call's tolls of that name. What is not named cost
     /// what it paid.
     pub actual: Vec<(LimitName, u64)>,
+    /// What there is to say about it, for the history: an answer, an error. No decision looks into it;
+    /// empty: nothing.
+    pub report: Box<[u8]>,
+}
+
+impl Settle {
+    /// A start that cost what it paid, and nothing is said about it.
+    pub fn new(lease: Lease, settlement: Settlement) -> Self {
+        Self { lease, settlement, actual: Vec::new(), report: [].into() }
+    }
 }
 
 /// What came of a start.
@@ -197,6 +209,16 @@ pub enum ActError {
         /// How many.
         bytes: usize,
     },
+    /// A report that is too long.
+    #[error(
+        "settlement {at}: a report may have up to {REPORT_BYTES_MAX} bytes, and this one has {bytes}: cut it"
+    )]
+    ReportTooLong {
+        /// Which settlement.
+        at: usize,
+        /// How many.
+        bytes: usize,
+    },
     /// More bytes than one act may hold.
     #[error("an act holds up to {ACT_BYTES_MAX} bytes, and this one {bytes}: split it")]
     TooManyBytes {
@@ -217,9 +239,14 @@ impl Act {
         }
         let new = self.enqueue.iter().enumerate();
         let thens = self.count_down.iter().map(|count| &count.then).enumerate();
-        let too_long = new.chain(thens).find(|(_, call)| call.body.len() > BODY_BYTES_MAX);
+        let too_long =
+            new.chain(thens).find(|(_, call)| call.payload.body().len() > BODY_BYTES_MAX);
         if let Some((at, call)) = too_long {
-            return Err(ActError::BodyTooLong { at, bytes: call.body.len() });
+            return Err(ActError::BodyTooLong { at, bytes: call.payload.body().len() });
+        }
+        let mut reports = self.settle.iter().map(|settle| settle.report.len()).enumerate();
+        if let Some((at, bytes)) = reports.find(|(_, bytes)| *bytes > REPORT_BYTES_MAX) {
+            return Err(ActError::ReportTooLong { at, bytes });
         }
         let bytes = self.bytes();
         if bytes > ACT_BYTES_MAX {
@@ -228,12 +255,13 @@ impl Act {
         Ok(())
     }
 
-    /// How many bytes of bodies and records there are.
+    /// How many bytes of payloads, reports and records there are.
     pub fn bytes(&self) -> usize {
         let records = self.write.iter().flat_map(|write| &write.bytes).map(|bytes| bytes.len());
         let thens = self.count_down.iter().map(|count| &count.then);
-        let bodies = self.enqueue.iter().chain(thens).map(|call| call.body.len());
-        records.chain(bodies).fold(0, usize::saturating_add)
+        let reports = self.settle.iter().map(|settle| settle.report.len());
+        let payloads = self.enqueue.iter().chain(thens).map(|call| call.payload.bytes());
+        records.chain(reports).chain(payloads).fold(0, usize::saturating_add)
     }
 
     /// How many changes there are.

@@ -1,5 +1,6 @@
 //! A call: the durable unit of work, and one start of it.
 
+use super::payload::Payload;
 use crate::name::{Key, LaneName, QueueName};
 use crate::time::Timestamp;
 use crate::toll::Toll;
@@ -28,12 +29,12 @@ pub struct NewCall {
     pub dedupe: Option<Key>,
     /// It takes the place of the call of this key that waits in the same lane.
     pub supersedes: Option<Key>,
-    /// What the worker gets. The scheduler keeps none of it in memory: bodies are the store's.
-    pub body: Box<[u8]>,
+    /// What the worker gets.
+    pub payload: Payload,
 }
 
 impl NewCall {
-    /// A call that owes nothing, has no body, and is due at once.
+    /// A call that owes nothing, has no payload, and is due at once.
     pub fn new(queue: QueueName, lane: LaneName) -> Self {
         Self {
             queue,
@@ -44,7 +45,7 @@ impl NewCall {
             expires: None,
             dedupe: None,
             supersedes: None,
-            body: [].into(),
+            payload: Payload::default(),
         }
     }
 }
@@ -93,7 +94,7 @@ pub struct Claimed {
     /// What was decided.
     pub started: Started,
     /// What was handed in with the call.
-    pub body: Box<[u8]>,
+    pub payload: Payload,
 }
 
 /// How a call ended.

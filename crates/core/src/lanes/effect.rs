@@ -151,6 +151,8 @@ pub enum Effect {
         actual: Box<[u64]>,
         /// When.
         now: Now,
+        /// What was said about it, for the history.
+        report: Box<[u8]>,
     },
     /// A meter at which a call pays was closed.
     Closed {

@@ -29,6 +29,14 @@ impl Event {
         matches!(self.what, What::Settled { .. } | What::Ended { .. } | What::Revived)
     }
 
+    /// How long the report is that comes with it.
+    pub fn report_bytes(&self) -> usize {
+        match &self.what {
+            What::Settled { report, .. } => report.len(),
+            _ => 0,
+        }
+    }
+
     /// How the call ended, if it did.
     pub fn end(&self) -> Option<End> {
         match self.what {
@@ -66,6 +74,8 @@ pub enum What {
         waits: Waits,
         /// What came of it.
         outcome: Outcome,
+        /// What was said about it; empty: nothing.
+        report: Box<[u8]>,
     },
     /// It ended. A dead one may be revived, and ends again if it is not.
     Ended {

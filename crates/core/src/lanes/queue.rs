@@ -1,5 +1,7 @@
 //! A queue: a named set of lanes with shared defaults.
 
+use super::call::CallId;
+use super::payload::ENVELOPE_BYTES_MAX;
 use super::queue_toll::{QueueToll, WHEN_BYTES_MAX};
 use crate::name::LimitName;
 use crate::time::Span;
@@ -41,6 +43,9 @@ pub struct QueueSpec {
     pub dedupe: Span,
     /// What its calls owe besides their own tolls, as it stands when they are enqueued.
     pub tolls: Vec<QueueToll>,
+    /// How its calls are delivered; `None`: workers claim them. No decision looks into it: it is the
+    /// engine's.
+    pub delivery: Option<Box<[u8]>>,
 }
 
 /// How many calls of a lane are in flight, and what a call in backoff does to those behind it.
@@ -61,22 +66,44 @@ pub enum OnDead {
     Hold,
 }
 
-/// Twice as long after each failure, up to a bound.
+/// Twice as long after each failure, up to a bound, less a part by chance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Backoff {
     /// After the first failure.
     pub first: Span,
     /// At most.
     pub most: Span,
+    /// By up to so many hundredths a wait is shorter, differently for each call: those that failed
+    /// together come again apart.
+    pub jitter: u8,
 }
 
 impl Backoff {
-    /// How long a call waits after its failure number `failures`, counted from 1.
-    pub fn delay(&self, failures: u32) -> Span {
+    /// Twice as long each time, without chance.
+    pub fn doubling(first: Span, most: Span) -> Self {
+        Self { first, most, jitter: 0 }
+    }
+
+    /// How long a call waits after its failure number `failures`, counted from 1. Chance is a function
+    /// of both: who asks again is told the same.
+    pub fn delay(&self, call: CallId, failures: u32) -> Span {
         let doublings = failures.saturating_sub(1);
         let factor = 1_u64.checked_shl(doublings).unwrap_or(u64::MAX);
-        Span::from_nanos(self.first.as_nanos().saturating_mul(factor)).min(self.most)
+        let whole = self.first.as_nanos().saturating_mul(factor).min(self.most.as_nanos());
+        let most_off = u128::from(whole) * u128::from(self.jitter) / 100;
+        let off = (most_off * u128::from(chance(call, failures))) >> u64::BITS;
+        let off = u64::try_from(off);
+        Span::from_nanos(whole.saturating_sub(off.unwrap_or(whole)))
     }
+}
+
+/// A number that says nothing about its neighbours: splitmix64 of what it is a function of.
+fn chance(call: CallId, failures: u32) -> u64 {
+    let mut mixed =
+        call.0.wrapping_add(u64::from(failures) << 48).wrapping_add(0x9e37_79b9_7f4a_7c15);
+    mixed = (mixed ^ mixed >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+    mixed ^ mixed >> 31
 }
 
 impl Default for QueueSpec {
@@ -89,12 +116,13 @@ impl Default for QueueSpec {
             failures_max: 20,
             crashes_max: 3,
             limited_max: 100,
-            backoff: Backoff { first: Span::from_secs(1), most: Span::from_minutes(5) },
+            backoff: Backoff::doubling(Span::from_secs(1), Span::from_minutes(5)),
             on_dead: OnDead::Skip,
             depth_max: 1_000_000,
             dead_max: DEAD_MAX_DEFAULT,
             dedupe: Span::from_minutes(10),
             tolls: Vec::new(),
+            delivery: None,
         }
     }
 }
@@ -118,6 +146,20 @@ pub enum QueueError {
     /// A call would be dead before its first start.
     #[error("at least one failure, crash and pause must be allowed before a call is dead")]
     NoAttempts,
+    /// A wait that is shorter by more than all of it.
+    #[error("a wait is shorter by up to 100 hundredths, and this says {given}")]
+    Jitter {
+        /// What was asked for.
+        given: u8,
+    },
+    /// A delivery that is too long to be kept with the queue.
+    #[error(
+        "how a queue delivers its calls is told in 1 to {ENVELOPE_BYTES_MAX} bytes, and this has {bytes}: give it fewer headers"
+    )]
+    Delivery {
+        /// How many.
+        bytes: usize,
+    },
     /// Nothing could ever be enqueued.
     #[error("a queue needs a depth of at least 1")]
     NoDepth,
@@ -182,6 +224,13 @@ impl QueueSpec {
         if self.failures_max == 0 || self.crashes_max == 0 || self.limited_max == 0 {
             return Err(QueueError::NoAttempts);
         }
+        if self.backoff.jitter > 100 {
+            return Err(QueueError::Jitter { given: self.backoff.jitter });
+        }
+        let delivery = self.delivery.as_ref().map(|delivery| delivery.len());
+        if let Some(bytes) = delivery.filter(|bytes| !(1..=ENVELOPE_BYTES_MAX).contains(bytes)) {
+            return Err(QueueError::Delivery { bytes });
+        }
         if self.depth_max == 0 {
             return Err(QueueError::NoDepth);
         }
@@ -206,9 +255,23 @@ mod tests {
 
     #[test]
     fn backs_off_twice_as_long_each_time_up_to_the_bound() {
-        let backoff = Backoff { first: Span::from_secs(1), most: Span::from_secs(60) };
-        let delays = [1, 2, 3, 6, 7, 40, 64, 65, u32::MAX].map(|n| backoff.delay(n));
+        let backoff = Backoff::doubling(Span::from_secs(1), Span::from_secs(60));
+        let delays = [1, 2, 3, 6, 7, 40, 64, 65, u32::MAX].map(|n| backoff.delay(CallId(7), n));
         assert_eq!(delays, [1, 2, 4, 32, 60, 60, 60, 60, 60].map(Span::from_secs));
+    }
+
+    #[test]
+    fn calls_that_failed_together_come_again_apart_and_never_late() {
+        let whole = Span::from_secs(8);
+        let backoff = Backoff { jitter: 25, ..Backoff::doubling(whole, whole) };
+        let delays: Vec<_> = (0..1_000).map(|id| backoff.delay(CallId(id), 1)).collect();
+        assert!(delays.iter().all(|it| (Span::from_secs(6)..=whole).contains(it)));
+        let distinct: std::collections::BTreeSet<_> = delays.iter().collect();
+        assert_eq!(distinct.len(), delays.len());
+        let early = delays.iter().filter(|it| **it < Span::from_secs(7)).count();
+        assert!((400..600).contains(&early), "{early} of 1,000 in the earlier half");
+        let all = Backoff { jitter: 100, ..backoff };
+        assert!((0..1_000).all(|id| all.delay(CallId(id), u32::MAX) <= whole));
     }
 
     #[test]

@@ -233,7 +233,7 @@ impl<'a> Body<'a> {
         }
         let Some((limit, path)) = first else { return Ok(Self::default()) };
         let not_json = |_| TollError::BodyNotJson { limit: limit.clone(), path: path.clone() };
-        let found = read(&call.body, &paths).map_err(not_json)?;
+        let found = read(call.payload.body(), &paths).map_err(not_json)?;
         Ok(Self { paths, found })
     }
 

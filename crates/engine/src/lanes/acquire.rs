@@ -260,7 +260,7 @@ impl<S: Lanes + 'static> Parts<S> {
 
     /// Takes back a call that nobody waits for any more.
     async fn give_up(&self, lease: Lease) {
-        let settle = vec![Settle { lease, settlement: Settlement::Release, actual: vec![] }];
+        let settle = vec![Settle::new(lease, Settlement::Release)];
         let act = Act { settle, cancel: vec![lease.call], ..Act::default() };
         if let Err(error) = self.act(act).await {
             tracing::warn!(%error, "a call that nobody waits for could not be taken back");

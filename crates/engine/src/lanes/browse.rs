@@ -3,7 +3,7 @@
 use super::{Engine, Parts};
 use crate::error::Error;
 use tollgate_core::contract::{CallView, CallsQuery, LaneState, Lanes, QueueState, Totals};
-use tollgate_core::lanes::CallId;
+use tollgate_core::lanes::{CallId, Payload};
 use tollgate_core::{LaneName, QueueName};
 
 /// How many queues are looked at for one: it is the first, but for names that nobody has.
@@ -53,8 +53,8 @@ impl<S: Lanes + 'static> Engine<S> {
     }
 
     /// What was handed in with a call; `None` if it ended for good or never was.
-    pub async fn body(&self, call: CallId) -> Result<Option<Box<[u8]>>, Error> {
-        Ok(self.parts.store.bodies(vec![call]).await?.pop().flatten())
+    pub async fn payload(&self, call: CallId) -> Result<Option<Payload>, Error> {
+        Ok(self.parts.store.payloads(vec![call]).await?.pop().flatten())
     }
 }
 

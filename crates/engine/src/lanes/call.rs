@@ -1,6 +1,7 @@
 //! A call to be handed in, built as one would say it.
 
 use crate::ask::Toll;
+use crate::envelope::{Delivery, Envelope, TraceParent};
 use crate::error::{AskError, Error};
 use tollgate_core::lanes::NewCall;
 use tollgate_core::{
@@ -26,6 +27,7 @@ pub struct Call {
     dedupe: Option<String>,
     supersedes: Option<String>,
     body: Box<[u8]>,
+    envelope: Envelope,
 }
 
 /// What a call is made of, for whoever hands it in elsewhere.
@@ -47,6 +49,8 @@ pub struct CallParts {
     pub supersedes: Option<String>,
     /// What the worker gets.
     pub body: Box<[u8]>,
+    /// What goes with that.
+    pub envelope: Envelope,
 }
 
 /// What a call owes at one meter.
@@ -95,6 +99,7 @@ impl Call {
             dedupe: None,
             supersedes: None,
             body: [].into(),
+            envelope: Envelope::default(),
         }
     }
 
@@ -113,6 +118,18 @@ impl Call {
     /// What the worker gets.
     pub fn body(mut self, body: impl Into<Vec<u8>>) -> Self {
         self.body = body.into().into();
+        self
+    }
+
+    /// Of which trace it is a part: the worker is told, and whoever it is delivered to.
+    pub fn trace(mut self, parent: TraceParent) -> Self {
+        self.envelope.trace = Some(parent);
+        self
+    }
+
+    /// How it is delivered, if its queue delivers its calls.
+    pub fn delivery(mut self, delivery: Delivery) -> Self {
+        self.envelope.delivery = delivery;
         self
     }
 
@@ -153,8 +170,8 @@ impl Call {
 
     /// What it is made of.
     pub fn into_parts(self) -> CallParts {
-        let Self { lane, tolls, priority, due, expires, dedupe, supersedes, body } = self;
-        CallParts { lane, tolls, priority, due, expires, dedupe, supersedes, body }
+        let Self { lane, tolls, priority, due, expires, dedupe, supersedes, body, envelope } = self;
+        CallParts { lane, tolls, priority, due, expires, dedupe, supersedes, body, envelope }
     }
 
     /// Whether it names instants of the wall clock.
@@ -182,7 +199,7 @@ impl Call {
             expires: self.expires.and_then(|expires| expires.wall(now)),
             dedupe: key(self.dedupe)?,
             supersedes: key(self.supersedes)?,
-            body: self.body,
+            payload: self.envelope.around(&self.body)?,
         })
     }
 }

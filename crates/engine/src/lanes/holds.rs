@@ -145,7 +145,7 @@ impl<S: Lanes + 'static> Parts<S> {
                     // Handed back it would wait again: it is taken back, too.
                     Told::NeverStarted => (Settlement::Release, vec![], vec![lease.call]),
                 };
-                let settle = vec![Settle { lease: *lease, settlement, actual }];
+                let settle = vec![Settle { actual, ..Settle::new(*lease, settlement) }];
                 let _ = self.act(Act { settle, cancel, ..Act::default() }).await?;
             }
         }

@@ -15,6 +15,7 @@ pub struct Outcome {
     actual: Vec<(String, u64)>,
     enqueue: Vec<(String, Call)>,
     then: Act,
+    report: Box<[u8]>,
 }
 
 /// What an outcome is made of, for whoever settles it elsewhere.
@@ -28,11 +29,14 @@ pub struct OutcomeParts {
     pub enqueue: Vec<(String, Call)>,
     /// What else is changed.
     pub then: Act,
+    /// What there is to say about it.
+    pub report: Box<[u8]>,
 }
 
 impl Outcome {
     fn of(settlement: Settlement) -> Self {
-        Self { settlement, actual: Vec::new(), enqueue: Vec::new(), then: Act::default() }
+        let (actual, enqueue, report) = (Vec::new(), Vec::new(), [].into());
+        Self { settlement, actual, enqueue, then: Act::default(), report }
     }
 
     /// It is done.
@@ -78,6 +82,12 @@ impl Outcome {
         self
     }
 
+    /// What there is to say about it, for the history: an answer, an error; up to 64 KiB. Best is JSON:
+    /// where it is shown, that is shown as it is.
+    pub fn report(self, report: impl Into<Vec<u8>>) -> Self {
+        Self { report: report.into().into(), ..self }
+    }
+
     /// What else is changed in the same act: records, joins, other calls.
     pub fn and(self, then: Act) -> Self {
         Self { then, ..self }
@@ -90,19 +100,19 @@ impl Outcome {
 
     /// What it is made of.
     pub fn into_parts(self) -> OutcomeParts {
-        let Self { settlement, actual, enqueue, then } = self;
-        OutcomeParts { settlement, actual, enqueue, then }
+        let Self { settlement, actual, enqueue, then, report } = self;
+        OutcomeParts { settlement, actual, enqueue, then, report }
     }
 
     /// The act that settles a start so.
     pub fn into_act(self, lease: Lease, now: Now) -> Result<Act, Error> {
-        let Self { settlement, actual, enqueue, mut then } = self;
+        let Self { settlement, actual, enqueue, mut then, report } = self;
         if then.write.iter().any(|write| write.key.starts_with(RESERVED)) {
             return Err(AskError::ReservedKey.into());
         }
         let named = actual.into_iter().map(|(limit, units)| Ok((LimitName::new(&limit)?, units)));
         let actual = named.collect::<Result<_, Error>>()?;
-        then.settle.push(Settle { lease, settlement, actual });
+        then.settle.push(Settle { lease, settlement, actual, report });
         for (queue, call) in enqueue {
             then.enqueue.push(call.into_new(QueueName::new(&queue)?, now)?);
         }

@@ -3,6 +3,7 @@
 mod settling;
 
 use super::{Engine, Outcome, Parts};
+use crate::envelope::Envelope;
 use crate::error::Error;
 use settling::Settling;
 use std::collections::HashMap;
@@ -65,6 +66,8 @@ pub struct Job {
     pub lane: LaneName,
     /// What was handed in with it.
     pub body: Box<[u8]>,
+    /// What goes with that: the trace it is part of, and how it is delivered.
+    pub envelope: Envelope,
     /// Which start of it, from 1: failures, crashes and pauses before it are counted.
     pub attempt: u32,
     /// What it is settled with. Its token is higher than that of every start before: an upstream that
@@ -76,13 +79,14 @@ pub struct Job {
 
 impl Job {
     fn new(claimed: Claimed) -> Self {
-        let Claimed { started, body } = claimed;
+        let Claimed { started, payload } = claimed;
         let tried = started.attempts;
         let before = tried.failures.saturating_add(tried.crashes).saturating_add(tried.limited);
         Self {
             id: started.lease.call,
             lane: started.lane,
-            body,
+            body: payload.body().into(),
+            envelope: Envelope::of(&payload).unwrap_or_default(),
             attempt: before.saturating_add(1),
             lease: started.lease,
             started: started.at,

@@ -49,11 +49,11 @@ pub(super) async fn read(
     let Some(view) = ours(app.gate.call(call).await?, &caller) else {
         return Ok(Json(ended(call, &history, &caller, &id)?).into_response());
     };
-    let body = app.gate.body(call).await?.unwrap_or_default();
+    let payload = app.gate.payload(call).await?.unwrap_or_default();
     let (explanation, now) = (app.gate.explain(call).await?, app.gate.now().await?);
     let whole = WholeCallWire {
         call: CallViewWire::new(&view, &caller, now),
-        body: BodyWire::looked_at(&body, &app),
+        body: BodyWire::looked_at(payload.body(), &app),
         waiting: explanation
             .map(|it| ExplanationWire::new(&it, app.gate.asking(&view.queue), &caller, now)),
         history: history.iter().map(|event| EventWire::new(event, &caller)).collect(),

@@ -9,8 +9,9 @@
 //! - The first instant of a record is its nanoseconds since the epoch. Others are told by how much they
 //!   are after or before it, or one that is closer to them.
 //! - What is there or not, and what is true or not, is a bit of a byte of flags.
-//! - A record with a call's body begins with the tag, the body's length in four bytes, low ones first,
-//!   and the body, so that it can be found without reading the rest: see [`body`].
+//! - A record with a call's payload begins with the tag, the payload's length in four bytes, low ones
+//!   first, and the payload, so that it can be found without reading the rest: see [`payload`]. The tag
+//!   says whether that is a body alone, or one in an envelope.
 //! - There is one way to write each effect, and any other is refused: what [`decode`] takes,
 //!   [`encode`] writes again byte for byte.
 //!
@@ -38,11 +39,11 @@ pub use error::CodecError;
 use self::input::Input;
 use self::output::Output;
 use std::ops::Range;
-use tollgate_core::lanes::{Effect, Event};
+use tollgate_core::lanes::{Effect, Event, Payload};
 
 /// Appends the record of an effect.
 ///
-/// A body over `u32::MAX` bytes would make a record that cannot be read. It never comes to that: no
+/// A payload over `u32::MAX` bytes would make a record that cannot be read. It never comes to that: no
 /// segment holds such a record, and the log refuses its batch.
 pub fn encode(effect: &Effect, out: &mut Vec<u8>) {
     effect::write(effect, &mut Output::new(out));
@@ -70,16 +71,54 @@ pub fn decode_events(bytes: &[u8]) -> Result<(Event, Option<Event>), CodecError>
     event::read(&mut Input::new(bytes))
 }
 
-/// Where in its record the body of a call lies.
-///
-/// Takes the first bytes of a record, at least [`BODY_START`] and not necessarily more: the body may
-/// end after them. `None` if there are fewer, or if such a record has no body.
-pub fn body(record_start: &[u8]) -> Option<Range<usize>> {
-    let mut input = Input::new(record_start);
-    let has_body = matches!(input.byte().ok()?, tag::ACCEPTED | tag::KEPT_CALL);
-    let length = input.body_length().ok()?;
-    has_body.then_some(BODY_START..BODY_START.checked_add(length)?)
+/// How a payload stands in a record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Form {
+    /// A body alone, as it was handed in.
+    Body,
+    /// A body in an envelope, as [`Payload::as_kept`] says.
+    InEnvelope,
 }
 
-/// Where the body of a call begins: behind the tag and the body's length.
-pub const BODY_START: usize = 1 + size_of::<u32>();
+impl Form {
+    /// That of a payload.
+    pub fn of(payload: &Payload) -> Self {
+        if payload.envelope().is_empty() { Self::Body } else { Self::InEnvelope }
+    }
+
+    /// The bytes of a payload in its form.
+    pub fn bytes(self, payload: &Payload) -> &[u8] {
+        match self {
+            Self::Body => payload.body(),
+            Self::InEnvelope => payload.as_kept(),
+        }
+    }
+
+    /// The payload of such bytes; `None` if they are of none.
+    pub fn read(self, bytes: &[u8]) -> Option<Payload> {
+        match self {
+            Self::Body => Some(Payload::body_alone(bytes)),
+            Self::InEnvelope => {
+                Payload::from_kept(bytes).filter(|payload| Self::of(payload) == self)
+            }
+        }
+    }
+}
+
+/// Where in its record the payload of a call lies, and how.
+///
+/// Takes the first bytes of a record, at least [`PAYLOAD_START`] and not necessarily more: the payload
+/// may end after them. `None` if there are fewer, or if such a record has no payload.
+pub fn payload(record_start: &[u8]) -> Option<(Form, Range<usize>)> {
+    let mut input = Input::new(record_start);
+    let form = match input.byte().ok()? {
+        tag::ACCEPTED | tag::KEPT_CALL => Form::Body,
+        tag::ACCEPTED_IN_ENVELOPE | tag::KEPT_CALL_IN_ENVELOPE => Form::InEnvelope,
+        _ => return None,
+    };
+    let length = input.payload_length().ok()?;
+    Some((form, PAYLOAD_START..PAYLOAD_START.checked_add(length)?))
+}
+
+/// Where the payload of a call begins: behind the tag and the payload's length.
+pub const PAYLOAD_START: usize = 1 + size_of::<u32>();

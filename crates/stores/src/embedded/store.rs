@@ -38,7 +38,7 @@ use std::task::{Poll, Waker};
 use std::thread::JoinHandle;
 use tokio::sync::{Semaphore, oneshot};
 use tollgate_core::contract::{Answer, StoreError, Woken};
-use tollgate_core::lanes::CallId;
+use tollgate_core::lanes::{CallId, Payload};
 use tollgate_core::{Now, QueueName, Timestamp};
 
 /// Where the time comes from: the machine's clocks, or a test's.
@@ -115,14 +115,14 @@ impl Embedded {
     }
 
     /// The body of a call in flight; `None` if it ended meanwhile.
-    async fn body(&self, id: CallId, mut at: BodyAt) -> Answer<Option<Box<[u8]>>> {
+    async fn body(&self, id: CallId, mut at: BodyAt) -> Answer<Option<Payload>> {
         loop {
             let position = match at {
                 BodyAt::Here(body) => return Ok(Some(body)),
                 BodyAt::Gone => return Ok(None),
                 BodyAt::Log(position) => position,
             };
-            match records::body(&self.shared.reader, position) {
+            match records::payload(&self.shared.reader, position) {
                 Ok(body) => return Ok(Some(body)),
                 // It moved, and the segment it was in is gone.
                 Err(LogError::Absent { .. }) => {}

@@ -6,7 +6,8 @@ use std::future::Future;
 use tollgate_core::contract::StoreError as KeptError;
 use tollgate_core::contract::{CallView, CallsQuery, LaneState, QueueState, Totals};
 use tollgate_core::lanes::{
-    Act, Acted, CallId, Claimed, Explanation, Lease, NewCall, QueueSpec, Record, Scope, Write,
+    Act, Acted, CallId, Claimed, Explanation, Lease, NewCall, Payload, QueueSpec, Record, Scope,
+    Write,
 };
 use tollgate_core::{LaneName, LimitName, Now, QueueName, Span};
 use tollgate_engine::{Call, Engine, Error, Job, Outcome, Schedule, StoreError, When, Worked};
@@ -236,8 +237,8 @@ impl Tollgate {
     }
 
     /// What was handed in with a call; `None` if it ended for good or never was.
-    pub async fn body(&self, call: CallId) -> Result<Option<Box<[u8]>>, Error> {
-        self.engine()?.body(call).await
+    pub async fn payload(&self, call: CallId) -> Result<Option<Payload>, Error> {
+        self.engine()?.payload(call).await
     }
 
     /// The dead calls of a queue, or of one of its lanes, after one, up to 1,000.

@@ -63,7 +63,7 @@ fn a_call_that_becomes_several_loses_none_of_them() {
         world.enqueue(call("source"));
     }
     for started in world.claim(10) {
-        let settle = Settle { lease: started.lease, settlement: Settlement::Done, actual: vec![] };
+        let settle = Settle::new(started.lease, Settlement::Done);
         let enqueue = vec![call("items").owes("api", "", 1); 20];
         let act = Act { settle: vec![settle], enqueue, ..Act::default() };
         assert_eq!(world.scheduler.act(act, world.now).unwrap().enqueued.len(), 20);
@@ -80,7 +80,7 @@ fn a_call_that_becomes_more_than_fit_is_not_settled() {
     let mut world = World::with(QueueSpec { depth_max: 5, ..QueueSpec::default() });
     let id = world.enqueue(call("source"));
     let lease = world.claim(1).remove(0).lease;
-    let settle = vec![Settle { lease, settlement: Settlement::Done, actual: vec![] }];
+    let settle = vec![Settle::new(lease, Settlement::Done)];
     let act = |count| Act {
         settle: settle.clone(),
         enqueue: vec![call("items"); count],

@@ -35,7 +35,7 @@ fn a_late_settle_is_refused_and_changes_nothing() {
     world.advance(seconds(31));
     let held = world.claim(1).remove(0);
     assert!(held.lease.token > lost.lease.token);
-    let settle = vec![Settle { lease: lost.lease, settlement: Settlement::Done, actual: vec![] }];
+    let settle = vec![Settle::new(lost.lease, Settlement::Done)];
     let late = world.scheduler.act(Act { settle, ..Act::default() }, world.now);
     assert_eq!(late.unwrap_err(), ActError::LeaseLost { at: 0 });
     assert!(world.scheduler.is_in_flight(id));
@@ -90,7 +90,7 @@ fn a_lease_that_runs_out_is_paid_and_its_next_start_pays_again() {
     world.advance(seconds(2));
     let held = world.claim(1).remove(0);
     world.settle(held.lease, Settlement::Release);
-    let settle = vec![Settle { lease: lost.lease, settlement: Settlement::Done, actual: vec![] }];
+    let settle = vec![Settle::new(lost.lease, Settlement::Done)];
     let late = world.scheduler.act(Act { settle, ..Act::default() }, world.now);
     assert_eq!(late.unwrap_err(), ActError::LeaseLost { at: 0 });
     // One was spent on the start that was lost; the one that was handed back is there.

@@ -134,7 +134,7 @@ impl Oracle {
             Settlement::Retry(after) => {
                 call.attempts.failures += 1;
                 let failures = call.attempts.failures;
-                let after = after.unwrap_or_else(|| spec.backoff.delay(failures));
+                let after = after.unwrap_or_else(|| spec.backoff.delay(call.id, failures));
                 self.come_back(id, failures >= spec.failures_max, now.at.plus(after));
             }
             Settlement::Limited(pause) => {

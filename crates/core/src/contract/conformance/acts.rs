@@ -25,7 +25,7 @@ pub async fn an_act_with_a_stale_revision_does_nothing_at_all(stage: impl Stage)
     world.claim("strict", 1).await;
     let lease = world.leases[&id];
     let act = Act {
-        settle: vec![Settle { lease, settlement: Settlement::Done, actual: vec![] }],
+        settle: vec![Settle::new(lease, Settlement::Done)],
         write: vec![write("r", 0, Some(b"1")), write("s", 7, Some(b"1"))],
         enqueue: vec![call("strict", "a")],
         ..Act::default()
@@ -115,24 +115,25 @@ pub async fn a_call_that_is_settled_in_the_act_can_be_cancelled_in_it(stage: imp
     let id = world.enqueue(call("strict", "a")).await;
     world.claim("strict", 1).await;
     let lease = world.leases[&id];
-    let settle = vec![Settle { lease, settlement: Settlement::Release, actual: vec![] }];
+    let settle = vec![Settle::new(lease, Settlement::Release)];
     let act = Act { settle, cancel: vec![id], ..Act::default() };
     assert_eq!(world.act(act).await.unwrap().cancelled, [true]);
     assert_eq!(world.end(id).await, Some(End::Cancelled));
 }
 
-pub async fn a_worker_gets_the_body_that_was_handed_in(stage: impl Stage) {
+pub async fn a_worker_gets_the_payload_that_was_handed_in(stage: impl Stage) {
     let mut world = World::new(stage).await;
     let with = |body: &[u8]| NewCall {
-        body: body.into(),
+        payload: Payload::new(b"to whom", body).unwrap(),
         dedupe: Some(key("k")),
         ..call("parallel", "a")
     };
     world.enqueue(with(b"first")).await;
     world.enqueue(with(b"again")).await;
-    world.enqueue(NewCall { body: vec![7; 100_000].into(), ..call("parallel", "b") }).await;
+    world.enqueue(NewCall { payload: vec![7; 100_000].into(), ..call("parallel", "b") }).await;
     let claim = Claim { queue: queue("parallel"), most: 10, lease: None, asks: Span::from_secs(0) };
-    let bodies = world.store().claim(claim).await.unwrap();
-    let bodies: Vec<_> = bodies.into_iter().map(|claimed| claimed.body).collect();
-    assert_eq!(bodies, [Box::from(*b"first"), vec![7; 100_000].into()]);
+    let claimed = world.store().claim(claim).await.unwrap();
+    let payloads = claimed.iter().map(|it| (it.payload.envelope(), it.payload.body()));
+    let expected = [(&b"to whom"[..], &b"first"[..]), (&[], &[7; 100_000])];
+    assert_eq!(payloads.collect::<Vec<_>>(), expected);
 }

@@ -162,13 +162,14 @@ pub async fn a_call_that_ended_for_good_is_not_seen(stage: impl Stage) {
     world.cancel(id).await;
     let calls = || vec![id, CallId(99)];
     assert_eq!(world.store().look(calls()).await.unwrap(), [None, None]);
-    assert_eq!(world.store().bodies(calls()).await.unwrap(), [None, None]);
+    assert_eq!(world.store().payloads(calls()).await.unwrap(), [None, None]);
     assert_eq!(world.ids(query("strict")).await, []);
 }
 
-pub async fn bodies_are_read_of_calls_in_every_state(stage: impl Stage) {
+pub async fn payloads_are_read_of_calls_in_every_state(stage: impl Stage) {
     let mut world = World::new(stage).await;
-    let with = |body: &[u8]| NewCall { body: body.into(), ..call("parallel", "a") };
+    let payload = |body: &[u8]| Payload::new(b"e", body).unwrap();
+    let with = |body: &[u8]| NewCall { payload: payload(body), ..call("parallel", "a") };
     let [one, two, three] = [
         world.enqueue(with(b"1")).await,
         world.enqueue(with(b"2")).await,
@@ -176,9 +177,8 @@ pub async fn bodies_are_read_of_calls_in_every_state(stage: impl Stage) {
     ];
     world.claim("parallel", 2).await;
     world.settle(one, Settlement::Dead).await;
-    let found = world.store().bodies(vec![three, two, one]).await.unwrap();
-    let found: Vec<&[u8]> = found.iter().flatten().map(|body| &**body).collect();
-    assert_eq!(found, [b"3", b"2", b"1"]);
+    let found = world.store().payloads(vec![three, two, one]).await.unwrap();
+    assert_eq!(found, [b"3", b"2", b"1"].map(|body| Some(payload(body))));
 }
 
 pub async fn limits_come_by_name_unless_they_were_removed(stage: impl Stage) {

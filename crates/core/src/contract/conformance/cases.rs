@@ -21,6 +21,7 @@ macro_rules! lanes_conformance {
                 a_call_that_ends_in_the_act_makes_no_room_in_it,
                 the_call_of_a_join_needs_room_only_when_it_is_enqueued,
                 a_body_that_is_too_long_is_refused,
+                a_report_that_is_too_long_is_refused,
                 more_bytes_than_an_act_may_hold_are_refused;
             order:
                 a_lane_goes_by_priority_and_then_by_arrival,
@@ -115,7 +116,7 @@ macro_rules! lanes_conformance {
                 a_join_that_was_reached_is_opened_anew,
                 a_join_that_counts_from_nothing_is_refused_when_it_opens,
                 a_call_that_is_settled_in_the_act_can_be_cancelled_in_it,
-                a_worker_gets_the_body_that_was_handed_in;
+                a_worker_gets_the_payload_that_was_handed_in;
             scopes:
                 a_paused_queue_starts_nothing,
                 a_paused_lane_starts_nothing,
@@ -164,7 +165,7 @@ macro_rules! lanes_conformance {
                 calls_of_one_lane_are_found_in_every_state,
                 a_dead_call_says_why_and_when_it_died,
                 a_call_that_ended_for_good_is_not_seen,
-                bodies_are_read_of_calls_in_every_state,
+                payloads_are_read_of_calls_in_every_state,
                 limits_come_by_name_unless_they_were_removed,
                 meters_come_by_partition_and_the_global_one_first,
                 records_are_found_by_how_their_keys_begin;

@@ -30,12 +30,12 @@ pub async fn a_revived_call_waits_at_the_end_of_its_lane_as_if_it_had_never_star
 
 pub async fn a_revived_call_has_the_body_it_was_handed_in_with(stage: impl Stage) {
     let mut world = World::new(stage).await;
-    world.enqueue(NewCall { body: b"body".as_slice().into(), ..call("strict", "a") }).await;
+    world.enqueue(NewCall { payload: (*b"body").into(), ..call("strict", "a") }).await;
     let dead = world.kill("strict").await;
     world.revive(dead).await;
     let (asks, most) = (Span::ZERO, 1);
     let claim = Claim { queue: queue("strict"), most, lease: None, asks };
-    assert_eq!(&*world.store().claim(claim).await.unwrap()[0].body, b"body");
+    assert_eq!(world.store().claim(claim).await.unwrap()[0].payload.body(), b"body");
 }
 
 pub async fn a_call_that_is_revived_for_later_joins_when_it_is_due(stage: impl Stage) {
@@ -81,7 +81,7 @@ pub async fn a_call_that_dies_in_an_act_can_be_revived_in_it(stage: impl Stage) 
     let id = world.enqueue(call("strict", "a")).await;
     world.claim("strict", 1).await;
     let lease = world.leases[&id];
-    let settle = vec![Settle { lease, settlement: Settlement::Dead, actual: vec![] }];
+    let settle = vec![Settle::new(lease, Settlement::Dead)];
     let revive = vec![Revive { call: id, not_before: None }];
     assert_eq!(world.act(Act { settle, revive, ..Act::default() }).await.unwrap().revived, [true]);
     assert_eq!(world.end(id).await, None);

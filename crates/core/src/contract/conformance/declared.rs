@@ -26,7 +26,7 @@ fn partition(name: &str) -> Partition {
 }
 
 fn saying(body: &str) -> NewCall {
-    NewCall { body: body.as_bytes().into(), ..call("tolled", "a") }
+    NewCall { payload: body.as_bytes().into(), ..call("tolled", "a") }
 }
 
 impl<S: Stage> World<S> {

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::lanes::Count;
-use crate::lanes::act::{ACT_CHANGES_MAX, BODY_BYTES_MAX};
+use crate::lanes::act::{ACT_CHANGES_MAX, BODY_BYTES_MAX, REPORT_BYTES_MAX};
 
 pub async fn an_unknown_queue_is_refused(stage: impl Stage) {
     let refused = World::new(stage).await.try_enqueue(call("none", "a")).await;
@@ -114,13 +114,28 @@ pub async fn the_call_of_a_join_needs_room_only_when_it_is_enqueued(stage: impl 
 
 pub async fn a_body_that_is_too_long_is_refused(stage: impl Stage) {
     let bytes = BODY_BYTES_MAX + 1;
-    let long = NewCall { body: vec![0; bytes].into(), ..call("strict", "a") };
+    let long = NewCall { payload: vec![0; bytes].into(), ..call("strict", "a") };
     let refused = World::new(stage).await.try_enqueue(long).await;
     assert_eq!(refused, Err(ActError::BodyTooLong { at: 0, bytes }));
 }
 
+pub async fn a_report_that_is_too_long_is_refused(stage: impl Stage) {
+    let mut world = World::new(stage).await;
+    let id = world.enqueue(call("strict", "a")).await;
+    world.claim("strict", 1).await;
+    let settle = |bytes| Settle {
+        report: vec![7; bytes].into(),
+        ..Settle::new(world.leases[&id], Settlement::Done)
+    };
+    let bytes = REPORT_BYTES_MAX + 1;
+    let [long, longest] =
+        [bytes, bytes - 1].map(|it| Act { settle: vec![settle(it)], ..Act::default() });
+    assert_eq!(world.act(long).await, Err(ActError::ReportTooLong { at: 0, bytes }));
+    assert!(world.act(longest).await.is_ok());
+}
+
 pub async fn more_bytes_than_an_act_may_hold_are_refused(stage: impl Stage) {
-    let new = NewCall { body: vec![0; BODY_BYTES_MAX].into(), ..call("strict", "a") };
+    let new = NewCall { payload: vec![0; BODY_BYTES_MAX].into(), ..call("strict", "a") };
     let act = Act { enqueue: vec![new; 5], ..Act::default() };
     let bytes = 5 * BODY_BYTES_MAX;
     let refused = World::new(stage).await.act(act).await;

@@ -60,7 +60,7 @@ pub async fn a_lease_settles_once_in_an_act(stage: impl Stage) {
     let mut world = World::new(stage).await;
     let id = world.enqueue(call("strict", "a")).await;
     world.claim("strict", 1).await;
-    let settle = Settle { lease: world.leases[&id], settlement: Settlement::Done, actual: vec![] };
+    let settle = Settle::new(world.leases[&id], Settlement::Done);
     let act = Act { settle: vec![settle.clone(), settle], ..Act::default() };
     assert_eq!(world.act(act).await, Err(ActError::LeaseLost { at: 1 }));
     assert!(world.is_in_flight(id).await);
@@ -101,7 +101,7 @@ pub async fn the_true_cost_is_settled_at_the_limit_it_names(stage: impl Stage) {
     world.claim("strict", 1).await;
     let actual = vec![(limit_name("l"), 4)];
     let lease = world.leases[&estimate];
-    let settle = vec![Settle { lease, settlement: Settlement::Done, actual }];
+    let settle = vec![Settle { actual, ..Settle::new(lease, Settlement::Done) }];
     let _ = world.act(Act { settle, ..Act::default() }).await.unwrap();
     let rest = world.enqueue(paying("strict", "a", [("l", 6)])).await;
     assert_eq!(world.claim("strict", 1).await, [rest]);
@@ -113,7 +113,7 @@ pub async fn a_true_cost_at_a_limit_that_was_not_paid_is_refused(stage: impl Sta
     world.claim("strict", 1).await;
     let lease = world.leases[&id];
     let actual = vec![(limit_name("l"), 1)];
-    let settle = vec![Settle { lease, settlement: Settlement::Done, actual }];
+    let settle = vec![Settle { actual, ..Settle::new(lease, Settlement::Done) }];
     let refused = world.act(Act { settle, ..Act::default() }).await;
     assert_eq!(refused, Err(ActError::NotPaid { at: 0, limit: limit_name("l") }));
 }

@@ -56,7 +56,10 @@ pub async fn a_life_is_told_in_order(stage: impl Stage) {
     let started = world.now;
     let token = world.start("strict", 1).await[0].lease.token;
     world.wait(2);
-    world.settle(id, Settlement::Done).await;
+    let report: Box<[u8]> = (*b"answered 200").into();
+    let lease = world.leases[&id];
+    let settle = Settle { report: report.clone(), ..Settle::new(lease, Settlement::Done) };
+    let _ = world.act(Act { settle: vec![settle], ..Act::default() }).await.unwrap();
     let page = world.events(begin, 10).await;
     assert!(!page.missed);
     let of = |at, what| {
@@ -64,7 +67,7 @@ pub async fn a_life_is_told_in_order(stage: impl Stage) {
         Event { at, call: id, queue, lane, what }
     };
     let (waits, outcome, end) = ([].into(), Outcome::Done, End::Done);
-    let settled = What::Settled { token, attempt: 1, started, waits, outcome };
+    let settled = What::Settled { token, attempt: 1, started, waits, outcome, report };
     let expected = vec![
         of(enqueued, What::Enqueued),
         of(started, What::Started { token, attempt: 1, waits: [].into() }),

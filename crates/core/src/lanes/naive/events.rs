@@ -2,7 +2,7 @@
 //! alone.
 
 use super::{Call, Naive, State};
-use crate::lanes::act::Settlement;
+use crate::lanes::act::{Settle, Settlement};
 use crate::lanes::call::{Attempts, CallId, Death, DeathCause, End};
 use crate::lanes::event::{Event, Outcome, What};
 use crate::time::Now;
@@ -26,13 +26,13 @@ impl Naive {
         &mut self,
         place: usize,
         before: &Call,
-        settlement: Option<Settlement>,
+        settle: Option<&Settle>,
         now: Now,
     ) {
         let (Some(flight), Some(after)) = (before.flight(), self.calls.get(&before.id)) else {
             return;
         };
-        let outcome = match (settlement, &after.state) {
+        let outcome = match (settle.map(|settle| settle.settlement), &after.state) {
             (None, _) => Outcome::Crashed,
             (Some(_), State::Ended(End::Done)) => Outcome::Done,
             (Some(_), State::Ended(End::Cancelled)) => Outcome::Cancelled,
@@ -41,8 +41,9 @@ impl Naive {
             (Some(Settlement::Limited(pause)), _) => Outcome::Limited { until: now.at.plus(pause) },
             (Some(_), _) => Outcome::Failed { again_at: after.backoff.unwrap_or(now.at) },
         };
+        let report = settle.map(|settle| settle.report.clone()).unwrap_or_default();
         let (token, attempt, started) = (flight.token, flight.attempt, flight.started);
-        let what = What::Settled { token, attempt, started, waits: [].into(), outcome };
+        let what = What::Settled { token, attempt, started, waits: [].into(), outcome, report };
         let (queue, lane) = (before.new.queue.clone(), before.new.lane.clone());
         self.count_event(&queue, before.attempts, &what);
         self.events.insert(place, Event { at: now, call: before.id, queue, lane, what });

@@ -69,7 +69,7 @@ impl Naive {
             Settlement::Release => self.come_back(id, None, now.at, now),
             Settlement::Limited(span) => self.limit(&call, span, now),
         }
-        self.tell_settled(place, &call, Some(settle.settlement), now);
+        self.tell_settled(place, &call, Some(settle), now);
     }
 
     fn settle_payments(&mut self, flight: &Flight, settle: &Settle, now: Now) {
@@ -88,7 +88,7 @@ impl Naive {
         call.attempts.failures = call.attempts.failures.saturating_add(1);
         let failures = call.attempts.failures;
         let Some(queue) = self.queues.get(&call.new.queue) else { return };
-        let delay = after.unwrap_or_else(|| queue.spec.backoff.delay(failures));
+        let delay = after.unwrap_or_else(|| queue.spec.backoff.delay(id, failures));
         let death = (failures >= queue.spec.failures_max).then_some(DeathCause::Failed);
         self.come_back(id, death, now.at.plus(delay), now);
     }

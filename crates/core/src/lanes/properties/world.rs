@@ -382,7 +382,7 @@ impl World {
             expires: fresh.expires.map(after),
             dedupe: fresh.dedupe.map(key),
             supersedes: fresh.supersedes.map(key),
-            body: body(fresh.body),
+            payload: (&*body(fresh.body)).into(),
         }
     }
 }
@@ -442,7 +442,11 @@ fn settlement(lease: Lease, outcome: &Outcome) -> Settle {
         Outcome::Cost(limit, cost) => vec![(limit_name(*limit), *cost)],
         _ => vec![],
     };
-    Settle { lease, settlement, actual }
+    Settle {
+        actual,
+        report: format!("{outcome:?}").into_bytes().into(),
+        ..Settle::new(lease, settlement)
+    }
 }
 
 fn scope(held: &Held) -> Scope {

@@ -20,7 +20,7 @@ impl Scheduler {
         self.advance(now);
         self.check(&mut act)?;
         let mut acted = Acted::default();
-        for settle in &act.settle {
+        for settle in act.settle {
             self.settle(settle, now);
         }
         acted.cancelled.extend(act.cancel.into_iter().map(|id| self.cancel(id)));
@@ -128,21 +128,22 @@ impl Scheduler {
         Ok(())
     }
 
-    fn settle(&mut self, settle: &Settle, now: Now) {
+    fn settle(&mut self, settle: Settle, now: Now) {
         let Some(slot) = self.in_flight(settle.lease) else { return };
         let (id, mut attempts) = (self.calls[slot].id, self.calls.attempts(&self.calls[slot]));
         let queue = self.lanes[self.calls[slot].lane].queue;
-        let actual = self.actual(slot, settle);
-        self.count_settled(slot, settle.settlement);
-        self.emit(Effect::Settled { lease: settle.lease, actual, now });
+        let actual = self.actual(slot, &settle);
+        let Settle { lease, settlement, report, .. } = settle;
+        self.count_settled(slot, settlement);
+        self.emit(Effect::Settled { lease, actual, now, report });
         let spec = &self.lanes.queue(queue).spec;
-        match settle.settlement {
+        match settlement {
             Settlement::Done => self.emit(Effect::Ended { id, end: End::Done }),
             Settlement::Dead => self.die(slot, attempts, DeathCause::GivenUp),
             Settlement::Release => self.come_back(slot, attempts, None, now.at),
             Settlement::Retry(after) => {
                 attempts.failures += 1;
-                let after = after.unwrap_or_else(|| spec.backoff.delay(attempts.failures));
+                let after = after.unwrap_or_else(|| spec.backoff.delay(id, attempts.failures));
                 let is_dead = attempts.failures >= spec.failures_max;
                 let death = is_dead.then_some(DeathCause::Failed);
                 self.come_back(slot, attempts, death, now.at.plus(after));

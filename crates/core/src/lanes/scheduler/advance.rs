@@ -138,7 +138,7 @@ impl Scheduler {
         attempts.crashes += 1;
         let crashes_max = self.lanes.queue(self.lanes[call.lane].queue).spec.crashes_max;
         self.count_crashed(slot);
-        self.emit(Effect::Settled { lease, actual: [].into(), now });
+        self.emit(Effect::Settled { lease, actual: [].into(), now, report: [].into() });
         let death = (attempts.crashes >= crashes_max).then_some(DeathCause::Crashed);
         self.come_back(slot, attempts, death, now.at);
     }

@@ -99,7 +99,7 @@ impl Scheduler {
                 self.started(*lease, start);
             }
             Effect::Renewed { lease, now, expires } => self.renewed(*lease, *now, *expires),
-            Effect::Settled { lease, actual, now } => self.settled(*lease, actual, *now),
+            Effect::Settled { lease, actual, now, report: _ } => self.settled(*lease, actual, *now),
             Effect::Closed { id, line, until, now } => self.closed(*id, *line, *until, *now),
             Effect::CameBack { id, attempts, eligible } => {
                 self.came_back(*id, *attempts, *eligible);

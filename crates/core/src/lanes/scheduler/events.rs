@@ -32,6 +32,7 @@ struct Settling {
     is_crash: bool,
     /// Until when meters were closed for it.
     closed: Option<Timestamp>,
+    report: Box<[u8]>,
 }
 
 impl Watching {
@@ -91,7 +92,7 @@ impl Scheduler {
                 let (attempt, waits) = (self.next_attempt(slot), self.named(slot, waits));
                 self.tell(slot, *now, What::Started { token: lease.token, attempt, waits });
             }
-            Effect::Settled { lease, now, .. } => {
+            Effect::Settled { lease, now, report, .. } => {
                 let Some(slot) = self.in_flight(*lease) else { return };
                 let Some(flight) = self.calls.flight(&self.calls[slot]) else { return };
                 self.watching.settling = Some(Settling {
@@ -104,6 +105,7 @@ impl Scheduler {
                     // What is settled in time is settled before its lease ends.
                     is_crash: flight.expires <= now.at,
                     closed: None,
+                    report: report.clone(),
                 });
             }
             Effect::Closed { id, until, .. } => {
@@ -167,8 +169,8 @@ impl Scheduler {
     }
 
     fn tell_settled(&mut self, slot: CallSlot, settling: Settling, outcome: Outcome) {
-        let Settling { token, attempt, started, waits, at, .. } = settling;
-        self.tell(slot, at, What::Settled { token, attempt, started, waits, outcome });
+        let Settling { token, attempt, started, waits, at, report, .. } = settling;
+        self.tell(slot, at, What::Settled { token, attempt, started, waits, outcome, report });
     }
 
     fn tell(&mut self, slot: CallSlot, at: Now, what: What) {

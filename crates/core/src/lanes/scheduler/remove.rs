@@ -88,7 +88,7 @@ mod tests {
         enqueue(&mut scheduler, "other", now);
         let claim = Claim { queue: queue("one"), most: 1, lease: None, asks: Span::ZERO };
         let lease = scheduler.claim(&claim, now)[0].lease;
-        let settle = vec![Settle { lease, settlement: Settlement::Done, actual: vec![] }];
+        let settle = vec![Settle::new(lease, Settlement::Done)];
         let _ = scheduler.act(Act { settle, ..Act::default() }, now).unwrap();
         assert_eq!(scheduler.lanes.count(), 2);
         assert_eq!(scheduler.remove_queue(&queue("one"), now), Ok(true));

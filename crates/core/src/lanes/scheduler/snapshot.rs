@@ -7,6 +7,7 @@ use crate::lanes::claim::Scope;
 use crate::lanes::effect::Effect;
 use crate::lanes::event::LineWaits;
 use crate::lanes::kept::{Kept, KeptFlight};
+use crate::lanes::payload::Payload;
 use crate::meter::Meter;
 use crate::time::{Now, Timestamp};
 use crate::toll::Toll;
@@ -69,7 +70,7 @@ impl Scheduler {
             expires: expires.filter(|_| call.may_expire),
             dedupe: None,
             supersedes: self.newest.keys.get(&slot).map(|(_, key)| key.clone()),
-            body: [].into(),
+            payload: Payload::default(),
         };
         let progress = self.calls.progress(call);
         Effect::Kept(Kept::Call {

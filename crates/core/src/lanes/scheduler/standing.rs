@@ -161,7 +161,7 @@ mod tests {
         /// Ends the call that was started last.
         fn end(&mut self) {
             let lease = self.leases.pop().unwrap();
-            let settle = vec![Settle { lease, settlement: Settlement::Done, actual: vec![] }];
+            let settle = vec![Settle::new(lease, Settlement::Done)];
             let _ = self.scheduler.act(Act { settle, ..Act::default() }, self.now).unwrap();
         }
 

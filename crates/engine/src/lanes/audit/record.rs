@@ -34,11 +34,15 @@ struct QueueRecord {
     crashes_max: u32,
     limited_max: u32,
     backoff: (Span, Span),
+    #[serde(default)]
+    jitter: u8,
     holds_when_dead: bool,
     depth_max: u64,
     dead_max: u64,
     dedupe: Span,
     tolls: Vec<TollRecord>,
+    #[serde(default)]
+    delivery: Option<String>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -111,11 +115,13 @@ impl QueueRecord {
             crashes_max,
             limited_max,
             backoff: (backoff.first, backoff.most),
+            jitter: backoff.jitter,
             holds_when_dead: spec.on_dead == OnDead::Hold,
             depth_max,
             dead_max,
             dedupe,
             tolls: spec.tolls.iter().map(TollRecord::new).collect(),
+            delivery: spec.delivery.as_deref().map(String::from_utf8_lossy).map(Into::into),
         }
     }
 
@@ -127,12 +133,16 @@ impl QueueRecord {
             failures_max: self.failures_max,
             crashes_max: self.crashes_max,
             limited_max: self.limited_max,
-            backoff: Backoff { first: self.backoff.0, most: self.backoff.1 },
+            backoff: Backoff {
+                jitter: self.jitter,
+                ..Backoff::doubling(self.backoff.0, self.backoff.1)
+            },
             on_dead: if self.holds_when_dead { OnDead::Hold } else { OnDead::Skip },
             depth_max: self.depth_max,
             dead_max: self.dead_max,
             dedupe: self.dedupe,
             tolls: tolls?,
+            delivery: self.delivery.map(|delivery| delivery.into_bytes().into()),
         }))
     }
 }
@@ -248,6 +258,8 @@ mod tests {
             order: Order::Parallel(7),
             on_dead: OnDead::Hold,
             tolls: vec![like, fixed, by_path],
+            backoff: Backoff { jitter: 10, ..QueueSpec::default().backoff },
+            delivery: Some((*b"{}").into()),
             ..QueueSpec::default()
         };
         let name = || "n".to_owned();

@@ -6,7 +6,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD_NO_PAD;
 use serde::{Deserialize, Serialize};
 use tollgate_core::contract::StoreError;
-use tollgate_core::lanes::NewCall;
+use tollgate_core::lanes::{NewCall, Payload};
 use tollgate_core::{
     Cron, Key, LaneName, LimitName, Partition, Priority, QueueName, Timestamp, Toll,
 };
@@ -37,6 +37,8 @@ struct CallRecord {
     expires: Option<Timestamp>,
     dedupe: Option<String>,
     supersedes: Option<String>,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    envelope: String,
     body: String,
 }
 
@@ -74,7 +76,8 @@ impl ScheduleRecord {
                 expires: call.expires,
                 dedupe: text(&call.dedupe),
                 supersedes: text(&call.supersedes),
-                body: STANDARD_NO_PAD.encode(&call.body),
+                envelope: STANDARD_NO_PAD.encode(call.payload.envelope()),
+                body: STANDARD_NO_PAD.encode(call.payload.body()),
             },
             is_paused: schedule.is_paused,
             next: schedule.next,
@@ -96,6 +99,8 @@ impl ScheduleRecord {
                 hears_feedback: toll.hears_feedback,
             })
         });
+        let bytes = |text| STANDARD_NO_PAD.decode(text).map_err(|error| damaged(&error));
+        let (envelope, body) = (bytes(call.envelope)?, bytes(call.body)?);
         Ok(Schedule {
             name: name.to_owned(),
             when: match when {
@@ -113,7 +118,7 @@ impl ScheduleRecord {
                 expires: call.expires,
                 dedupe: key(call.dedupe)?,
                 supersedes: key(call.supersedes)?,
-                body: STANDARD_NO_PAD.decode(call.body).map_err(|error| damaged(&error))?.into(),
+                payload: Payload::new(&envelope, &body)?,
             },
             is_paused,
             next,

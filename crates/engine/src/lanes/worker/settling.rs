@@ -143,6 +143,6 @@ fn again(
 
 /// The call failed, and is tried again.
 fn failed(lease: Lease) -> Act {
-    let settle = vec![Settle { lease, settlement: Settlement::Retry(None), actual: Vec::new() }];
+    let settle = vec![Settle::new(lease, Settlement::Retry(None))];
     Act { settle, ..Act::default() }
 }

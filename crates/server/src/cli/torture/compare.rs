@@ -93,7 +93,7 @@ fn tell_call(parts: &mut [Found], kept: &mut Kept, now: Timestamp) -> Option<()>
     };
     let tried = attempts.unwrap_or_default();
     let token = flight.as_ref().map(|flight| flight.token);
-    let body = std::mem::take(&mut new.body);
+    let body: Box<[u8]> = std::mem::take(&mut new.payload).body().into();
     let call = Call {
         lane: load::lane_of(&new.lane)?,
         priority: new.priority.level().into(),

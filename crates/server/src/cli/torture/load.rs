@@ -110,7 +110,7 @@ impl Worker {
                     call: claimed.started.lease.call.0,
                     token: claimed.started.lease.token,
                     failures: claimed.started.attempts.failures,
-                    digest: digest(&claimed.body),
+                    digest: digest(claimed.payload.body()),
                 });
                 Answer::Claimed(start.collect())
             }
@@ -240,7 +240,7 @@ fn act(part: usize, change: &Change) -> anyhow::Result<Act> {
             Outcome::Dead => Settlement::Dead,
         };
         let lease = Lease { call: CallId(*call), token: *token };
-        act.settle.push(Settle { lease, settlement, actual: Vec::new() });
+        act.settle.push(Settle::new(lease, settlement));
     }
     act.cancel = change.cancel.iter().map(|id| CallId(*id)).collect();
     for Written { key, expected, bytes } in &change.write {
@@ -257,7 +257,7 @@ fn act(part: usize, change: &Change) -> anyhow::Result<Act> {
             expires: None,
             dedupe: fresh.dedupe.map(|key| self::key(part, key)).transpose()?,
             supersedes: None,
-            body: fresh.body.make(part),
+            payload: (&*fresh.body.make(part)).into(),
         });
     }
     Ok(act)

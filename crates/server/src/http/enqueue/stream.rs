@@ -171,7 +171,7 @@ impl<'a> Taker<'a> {
         let now = self.app.gate.now().await?;
         let desk = Desk { caller: self.caller, queue: Some(self.queue), now };
         let call = call.new_call(desk).map_err(|fault| fault.problem(""))?;
-        self.batch_bytes += call.body.len();
+        self.batch_bytes += call.payload.bytes();
         self.batch.push(call);
         self.lines.push(self.line);
         if self.batch.len() >= BATCH || self.batch_bytes >= BATCH_BYTES {

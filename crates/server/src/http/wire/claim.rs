@@ -71,7 +71,7 @@ impl<'a> ClaimedWire<'a> {
         Self {
             id: IdWire(started.lease.call),
             lane: &started.lane,
-            body: BodyWire::new(&claimed.body),
+            body: BodyWire::new(claimed.payload.body()),
             lease: lease::encode(started.lease, caller.namespace(), &app.seal),
             lease_ms: started.expires.since(started.at).as_millis_ceil(),
             attempt,

@@ -129,7 +129,7 @@ impl CallWire<'_> {
             },
             supersedes: key("supersedes", self.supersedes.as_deref())?,
             lane,
-            body,
+            payload: (&*body).into(),
         })
     }
 

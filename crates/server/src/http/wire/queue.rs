@@ -88,6 +88,7 @@ impl QueueWire {
         let backoff = self.backoff.as_ref().map(|Object(backoff)| Backoff {
             first: span(backoff.first, default.backoff.first),
             most: span(backoff.most, default.backoff.most),
+            jitter: 0,
         });
         let tolls = self.tolls.iter().enumerate().map(|(nth, Object(toll))| {
             let wrong = |(field, why): (&str, String)| {
@@ -111,13 +112,14 @@ impl QueueWire {
             dead_max: bound("dead_max", self.dead_max, default.dead_max)?,
             dedupe: span(self.dedupe, default.dedupe),
             tolls: tolls.collect::<Result<_, _>>()?,
+            delivery: None,
         })
     }
 
     /// A queue as a caller sees it, with every setting.
     pub(in crate::http) fn new(spec: &QueueSpec, caller: &Caller) -> Self {
         let units = |count: u32| Some(Count(count));
-        let Backoff { first, most } = spec.backoff;
+        let Backoff { first, most, .. } = spec.backoff;
         Self {
             order: Some(match spec.order {
                 Order::Strict => OrderWire::Strict,

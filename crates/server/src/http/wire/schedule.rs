@@ -155,7 +155,7 @@ impl<'a> ScheduledCallWire<'a> {
         });
         Self {
             lane: &call.lane,
-            body: BodyWire::looked_at(&call.body, app),
+            body: BodyWire::looked_at(call.payload.body(), app),
             tolls: tolls.collect(),
             priority: PriorityWire(call.priority),
             delay: from_tick(call.not_before),

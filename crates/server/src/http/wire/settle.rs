@@ -102,7 +102,11 @@ impl SettlementWire<'_> {
             let at = format!("enqueue[{nth}]");
             enqueue.push(new_call.map_err(|fault| fault.problem(&at))?);
         }
-        Ok(Act { settle: vec![Settle { lease, settlement, actual }], enqueue, ..Act::default() })
+        Ok(Act {
+            settle: vec![Settle { actual, ..Settle::new(lease, settlement) }],
+            enqueue,
+            ..Act::default()
+        })
     }
 
     fn settlement(&self) -> Result<Settlement, Problem> {

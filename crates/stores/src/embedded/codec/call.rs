@@ -4,7 +4,9 @@ use super::error::CodecError;
 use super::input::{Input, newer};
 use super::output::{Output, packed};
 use super::queue::read_priority;
-use tollgate_core::lanes::{Attempts, CallId, Death, DeathCause, End, Lease, LineWaits, NewCall};
+use tollgate_core::lanes::{
+    Attempts, CallId, Death, DeathCause, End, Lease, LineWaits, NewCall, Payload,
+};
 use tollgate_core::{Key, LaneName, LimitName, Partition, QueueName, Timestamp, Toll};
 
 // How a call ended: for good, as the tags are.
@@ -24,10 +26,19 @@ const GIVEN_UP: u8 = 3;
 /// Flags, a name and a number.
 const TOLL_BYTES_MIN: usize = 4;
 
-/// All of a call but its body, which stands in front.
+/// All of a call but its payload, which stands in front.
 pub(super) fn write(first: Timestamp, call: &NewCall, out: &mut Output<'_>) {
-    let NewCall { queue, lane, tolls, priority, not_before, expires, dedupe, supersedes, body: _ } =
-        call;
+    let NewCall {
+        queue,
+        lane,
+        tolls,
+        priority,
+        not_before,
+        expires,
+        dedupe,
+        supersedes,
+        payload: _,
+    } = call;
     let options = [not_before.is_some(), expires.is_some(), dedupe.is_some(), supersedes.is_some()];
     // A level has four bits, and the options the other four.
     out.byte(priority.level() | packed(options) << 4);
@@ -43,7 +54,7 @@ pub(super) fn write(first: Timestamp, call: &NewCall, out: &mut Output<'_>) {
 }
 
 pub(super) fn read(
-    body: &[u8],
+    payload: Payload,
     first: Timestamp,
     input: &mut Input<'_>,
 ) -> Result<Box<NewCall>, CodecError> {
@@ -58,7 +69,7 @@ pub(super) fn read(
         expires: input.when(has(1), |input| input.instant_from(first))?,
         dedupe: input.when(has(2), |input| input.name(Key::new))?,
         supersedes: input.when(has(3), |input| input.name(Key::new))?,
-        body: body.into(),
+        payload,
     }))
 }
 

@@ -4,7 +4,7 @@ use super::error::CodecError;
 use super::input::{Input, newer};
 use super::meter::{NAME_BYTES_MIN, OWED_BYTES_MIN};
 use super::output::Output;
-use super::{call, kept, limit, meter, queue, tag};
+use super::{Form, call, kept, limit, meter, queue, tag};
 use tollgate_core::lanes::{CallId, Effect, Lease, LineWaits, Revision};
 use tollgate_core::{Key, LaneName, LimitName, Now, Partition, QueueName, Timestamp};
 
@@ -75,8 +75,7 @@ pub(super) fn write(effect: &Effect, out: &mut Output<'_>) {
             meter::write_name(limit, partition.as_ref(), out);
         }
         Effect::Accepted { id: CallId(id), call, arrival, remembered } => {
-            out.byte(tag::ACCEPTED);
-            out.body(&call.body);
+            out.payload(&call.payload, tag::ACCEPTED, tag::ACCEPTED_IN_ENVELOPE);
             out.flags([arrival.is_some()]);
             out.number(*id);
             out.instant(*remembered);
@@ -105,11 +104,14 @@ pub(super) fn write(effect: &Effect, out: &mut Output<'_>) {
             out.byte(tag::RENEWED);
             write_leased(lease, *now, *expires, out);
         }
-        Effect::Settled { lease, actual, now } => {
-            out.byte(tag::SETTLED);
+        Effect::Settled { lease, actual, now, report } => {
+            out.byte(if report.is_empty() { tag::SETTLED } else { tag::SETTLED_REPORTED });
             call::write_lease(lease, out);
             out.now(*now);
             write_units(actual, out);
+            if !report.is_empty() {
+                out.bytes(report);
+            }
         }
         Effect::Closed { id: CallId(id), line, until, now } => {
             out.byte(tag::CLOSED);
@@ -224,7 +226,8 @@ pub(super) fn read(input: &mut Input<'_>) -> Result<Effect, CodecError> {
             let (limit, partition) = meter::read_name(input)?;
             Effect::Reopened { limit, partition }
         }
-        tag::ACCEPTED => read_accepted(input)?,
+        tag::ACCEPTED => read_accepted(Form::Body, input)?,
+        tag::ACCEPTED_IN_ENVELOPE => read_accepted(Form::InEnvelope, input)?,
         tag::JOINED => Effect::Joined { id: call::read_id(input)?, arrival: input.number()? },
         tag::STARTED => {
             let (lease, now, expires) = read_leased(input)?;
@@ -245,7 +248,11 @@ pub(super) fn read(input: &mut Input<'_>) -> Result<Effect, CodecError> {
         }
         tag::SETTLED => {
             let (lease, now) = (call::read_lease(input)?, input.now()?);
-            Effect::Settled { lease, actual: read_units(input)?, now }
+            Effect::Settled { lease, actual: read_units(input)?, now, report: [].into() }
+        }
+        tag::SETTLED_REPORTED => {
+            let (lease, now) = (call::read_lease(input)?, input.now()?);
+            Effect::Settled { lease, actual: read_units(input)?, now, report: input.report()? }
         }
         tag::CLOSED => {
             let (id, line, now) = (call::read_id(input)?, input.number_usize()?, input.now()?);
@@ -270,7 +277,8 @@ pub(super) fn read(input: &mut Input<'_>) -> Result<Effect, CodecError> {
         tag::KEPT_COUNTERS => Effect::Kept(kept::read_counters(input)?),
         tag::KEPT_METER => Effect::Kept(kept::read_meter(input)?),
         tag::KEPT_LANE => Effect::Kept(kept::read_lane(input)?),
-        tag::KEPT_CALL => Effect::Kept(kept::read_call(input)?),
+        tag::KEPT_CALL => Effect::Kept(kept::read_call(Form::Body, input)?),
+        tag::KEPT_CALL_IN_ENVELOPE => Effect::Kept(kept::read_call(Form::InEnvelope, input)?),
         tag::KEPT_START => Effect::Kept(kept::read_start(input)?),
         tag::KEPT_DEDUPE => Effect::Kept(kept::read_dedupe(input)?),
         tag::KEPT_RECEIPT => Effect::Kept(kept::read_receipt(input)?),
@@ -294,11 +302,11 @@ fn read_partition_defined(input: &mut Input<'_>) -> Result<Effect, CodecError> {
     Ok(Effect::PartitionDefined { limit, partition, definition, now })
 }
 
-fn read_accepted(input: &mut Input<'_>) -> Result<Effect, CodecError> {
-    let body = input.body()?;
+fn read_accepted(form: Form, input: &mut Input<'_>) -> Result<Effect, CodecError> {
+    let payload = input.payload(form)?;
     let [has_arrival] = input.flags()?;
     let (id, remembered) = (call::read_id(input)?, input.instant()?);
-    let call = call::read(body, remembered, input)?;
+    let call = call::read(payload, remembered, input)?;
     let arrival = input.when(has_arrival, Input::number)?;
     Ok(Effect::Accepted { id, call, arrival, remembered })
 }

@@ -14,6 +14,9 @@ const ENDED: u8 = 4;
 /// A start that was settled, and its call ended with it.
 const SETTLED_ENDED: u8 = 5;
 const REVIVED: u8 = 6;
+// The same with something said about the start, behind all else.
+const SETTLED_REPORTED: u8 = 7;
+const SETTLED_ENDED_REPORTED: u8 = 8;
 
 const DONE: u8 = 0;
 const FAILED: u8 = 1;
@@ -32,8 +35,10 @@ pub(super) fn write(event: &Event, end: Option<End>, out: &mut Output<'_>) {
     out.byte(match (what, end) {
         (What::Enqueued, _) => ENQUEUED,
         (What::Started { .. }, _) => STARTED,
-        (What::Settled { .. }, None) => SETTLED,
-        (What::Settled { .. }, Some(_)) => SETTLED_ENDED,
+        (What::Settled { report, .. }, None) if report.is_empty() => SETTLED,
+        (What::Settled { report, .. }, Some(_)) if report.is_empty() => SETTLED_ENDED,
+        (What::Settled { .. }, None) => SETTLED_REPORTED,
+        (What::Settled { .. }, Some(_)) => SETTLED_ENDED_REPORTED,
         (What::Ended { .. }, _) => ENDED,
         (What::Revived, _) => REVIVED,
     });
@@ -48,7 +53,7 @@ pub(super) fn write(event: &Event, end: Option<End>, out: &mut Output<'_>) {
             out.number(u64::from(*attempt));
             write_waits(waits, out);
         }
-        What::Settled { token, attempt, started, waits, outcome } => {
+        What::Settled { token, attempt, started, waits, outcome, report } => {
             out.number(*token);
             out.number(u64::from(*attempt));
             out.instant_from(at.at, started.at);
@@ -57,6 +62,9 @@ pub(super) fn write(event: &Event, end: Option<End>, out: &mut Output<'_>) {
             write_outcome(at.at, *outcome, out);
             if let Some(end) = end {
                 write_end(end, out);
+            }
+            if !report.is_empty() {
+                out.bytes(report);
             }
         }
         What::Ended { end, attempts } => {
@@ -78,16 +86,18 @@ pub(super) fn read(input: &mut Input<'_>) -> Result<(Event, Option<Event>), Code
             let (token, attempt) = (input.number()?, input.number_u32()?);
             What::Started { token, attempt, waits: read_waits(input)? }
         }
-        SETTLED | SETTLED_ENDED => {
+        SETTLED | SETTLED_ENDED | SETTLED_REPORTED | SETTLED_ENDED_REPORTED => {
             let (token, attempt) = (input.number()?, input.number_u32()?);
             let started = input.instant_from(at.at)?;
             let started = Now { at: started, wall: input.instant_from(started)? };
             let waits = read_waits(input)?;
             let outcome = read_outcome(at.at, input)?;
-            if tag == SETTLED_ENDED {
+            if matches!(tag, SETTLED_ENDED | SETTLED_ENDED_REPORTED) {
                 ended = Some(What::Ended { end: read_end(input)?, attempts: attempt });
             }
-            What::Settled { token, attempt, started, waits, outcome }
+            let is_reported = matches!(tag, SETTLED_REPORTED | SETTLED_ENDED_REPORTED);
+            let report = input.when(is_reported, Input::report)?.unwrap_or_default();
+            What::Settled { token, attempt, started, waits, outcome, report }
         }
         ENDED => What::Ended { end: read_end(input)?, attempts: input.number_u32()? },
         REVIVED => What::Revived,

@@ -1,7 +1,9 @@
 //! Taking a record apart: each part is checked against what is left of the bytes before it is made.
 
+use super::Form;
 use super::error::CodecError;
 use crate::embedded::varint;
+use tollgate_core::lanes::Payload;
 use tollgate_core::{NameError, Now, Span, Timestamp};
 
 type Taken<T> = Result<T, CodecError>;
@@ -97,20 +99,29 @@ impl<'a> Input<'a> {
         self.take(length)
     }
 
-    /// A body, right behind the tag.
-    #[inline]
-    pub(super) fn body(&mut self) -> Taken<&'a [u8]> {
-        let length = self.body_length()?;
-        self.take(length)
+    /// What was said about a start, where something was.
+    pub(super) fn report(&mut self) -> Taken<Box<[u8]>> {
+        match self.bytes()? {
+            [] => Err(self.damaged("no report where there is one")),
+            report => Ok(report.into()),
+        }
     }
 
-    /// How long the body is that follows.
+    /// A payload, right behind the tag.
     #[inline]
-    pub(super) fn body_length(&mut self) -> Taken<usize> {
+    pub(super) fn payload(&mut self, form: Form) -> Taken<Payload> {
+        let length = self.payload_length()?;
+        let bytes = self.take(length)?;
+        form.read(bytes).ok_or_else(|| self.damaged("an envelope that is none"))
+    }
+
+    /// How long the payload is that follows.
+    #[inline]
+    pub(super) fn payload_length(&mut self) -> Taken<usize> {
         let Some((length, left)) = self.left.split_first_chunk() else { return Err(self.cut()) };
         self.left = left;
         let length = u32::from_le_bytes(*length);
-        usize::try_from(length).map_err(|_| self.damaged("a body over its bound"))
+        usize::try_from(length).map_err(|_| self.damaged("a payload over its bound"))
     }
 
     #[inline]

@@ -4,7 +4,7 @@ use super::error::CodecError;
 use super::input::Input;
 use super::meter::{PAYMENT_BYTES_MIN, read_name, read_payment, write_name, write_payment};
 use super::output::Output;
-use super::{call, tag};
+use super::{Form, call, tag};
 use tollgate_core::lanes::{CallId, Kept, KeptFlight};
 use tollgate_core::{Key, LaneName, QueueName, Timestamp};
 
@@ -45,8 +45,7 @@ pub(super) fn write(kept: &Kept, out: &mut Output<'_>) {
             flight,
             death,
         } => {
-            out.byte(tag::KEPT_CALL);
-            out.body(&call.body);
+            out.payload(&call.payload, tag::KEPT_CALL, tag::KEPT_CALL_IN_ENVELOPE);
             let is_there = [arrival.is_some(), attempts.is_some(), flight.is_some()];
             let [has_arrival, was_tried, is_in_flight] = is_there;
             out.flags([has_arrival, was_tried, *is_cancelled, is_in_flight, death.is_some()]);
@@ -107,13 +106,13 @@ pub(super) fn read_lane(input: &mut Input<'_>) -> Result<Kept, CodecError> {
     Ok(Kept::Lane { queue, lane, is_paused, is_held, weight: input.number_u32()? })
 }
 
-pub(super) fn read_call(input: &mut Input<'_>) -> Result<Kept, CodecError> {
-    let body = input.body()?;
+pub(super) fn read_call(form: Form, input: &mut Input<'_>) -> Result<Kept, CodecError> {
+    let payload = input.payload(form)?;
     let [has_arrival, was_tried, is_cancelled, is_in_flight, is_dead] = input.flags()?;
     let (id, rests_until) = (call::read_id(input)?, input.instant()?);
     Ok(Kept::Call {
         id,
-        call: call::read(body, rests_until, input)?,
+        call: call::read(payload, rests_until, input)?,
         arrival: input.when(has_arrival, Input::number)?,
         attempts: input.when(was_tried, call::read_attempts)?,
         rests_until,

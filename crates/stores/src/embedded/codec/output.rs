@@ -1,6 +1,8 @@
 //! Appending to a record: numbers, texts, instants, flags and lists.
 
+use super::Form;
 use crate::embedded::varint;
+use tollgate_core::lanes::Payload;
 use tollgate_core::{Now, Span, Timestamp};
 
 /// The end of a record that is being written.
@@ -66,12 +68,15 @@ impl<'a> Output<'a> {
         self.0.extend_from_slice(bytes);
     }
 
-    /// A body, right behind the tag.
+    /// A payload behind the tag of its form.
     #[inline]
-    pub(super) fn body(&mut self, body: &[u8]) {
-        let length = u32::try_from(body.len()).unwrap_or(u32::MAX);
+    pub(super) fn payload(&mut self, payload: &Payload, body_alone: u8, in_envelope: u8) {
+        let form = Form::of(payload);
+        self.byte(if form == Form::Body { body_alone } else { in_envelope });
+        let bytes = form.bytes(payload);
+        let length = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
         self.0.extend_from_slice(&length.to_le_bytes());
-        self.0.extend_from_slice(body);
+        self.0.extend_from_slice(bytes);
     }
 
     /// Up to eight statements, the first in the lowest bit.

@@ -15,6 +15,10 @@ const ON_DEAD_SKIP: u8 = 0;
 const ON_DEAD_HOLD: u8 = 1;
 /// Set if the number of dead calls that are kept is not the usual one: it stands behind all else.
 const ON_DEAD_BOUND: u8 = 2;
+/// Set if there is chance in waits after failures: it stands behind that.
+const ON_DEAD_JITTER: u8 = 4;
+/// Set if the queue's calls are delivered: how stands behind that.
+const ON_DEAD_DELIVERY: u8 = 8;
 const SCOPE_QUEUE: u8 = 0;
 const SCOPE_LANE: u8 = 1;
 const SCOPE_LIMIT: u8 = 2;
@@ -26,14 +30,20 @@ pub(super) fn write(spec: &QueueSpec, out: &mut Output<'_>) {
         failures_max,
         crashes_max,
         limited_max,
-        backoff: Backoff { first, most },
+        backoff: Backoff { first, most, jitter },
         on_dead,
         depth_max,
         dead_max,
         dedupe,
         tolls,
+        delivery,
     } = spec;
-    let is_bound = *dead_max != DEAD_MAX_DEFAULT;
+    let more = [
+        (*dead_max != DEAD_MAX_DEFAULT, ON_DEAD_BOUND),
+        (*jitter != 0, ON_DEAD_JITTER),
+        (delivery.is_some(), ON_DEAD_DELIVERY),
+    ];
+    let more = more.iter().filter(|(is_there, _)| *is_there).fold(0, |bits, (_, bit)| bits | bit);
     match order {
         Order::Strict => out.byte(ORDER_STRICT),
         Order::Parallel(count) => {
@@ -51,28 +61,34 @@ pub(super) fn write(spec: &QueueSpec, out: &mut Output<'_>) {
         OnDead::Skip => ON_DEAD_SKIP,
         OnDead::Hold => ON_DEAD_HOLD,
     };
-    out.byte(if is_bound { on_dead | ON_DEAD_BOUND } else { on_dead });
+    out.byte(on_dead | more);
     out.number(*depth_max);
     out.span(*dedupe);
     out.list(tolls, |out, toll| queue_toll::write(toll, out));
-    if is_bound {
+    if more & ON_DEAD_BOUND != 0 {
         out.number(*dead_max);
+    }
+    if *jitter != 0 {
+        out.byte(*jitter);
+    }
+    if let Some(delivery) = delivery {
+        out.bytes(delivery);
     }
 }
 
 pub(super) fn read(name: &QueueName, input: &mut Input<'_>) -> Result<QueueSpec, CodecError> {
-    let is_bound;
+    let more;
     let mut spec = QueueSpec {
         order: read_order(input)?,
         lease: input.span()?,
         failures_max: input.number_u32()?,
         crashes_max: input.number_u32()?,
         limited_max: input.number_u32()?,
-        backoff: Backoff { first: input.span()?, most: input.span()? },
+        backoff: Backoff::doubling(input.span()?, input.span()?),
         on_dead: {
             let byte = input.byte()?;
-            is_bound = byte & ON_DEAD_BOUND != 0;
-            match byte & !ON_DEAD_BOUND {
+            more = byte & (ON_DEAD_BOUND | ON_DEAD_JITTER | ON_DEAD_DELIVERY);
+            match byte & !more {
                 ON_DEAD_SKIP => OnDead::Skip,
                 ON_DEAD_HOLD => OnDead::Hold,
                 _ => return Err(newer("way with the dead", byte)),
@@ -82,12 +98,22 @@ pub(super) fn read(name: &QueueName, input: &mut Input<'_>) -> Result<QueueSpec,
         dead_max: DEAD_MAX_DEFAULT,
         dedupe: input.span()?,
         tolls: input.list(queue_toll::BYTES_MIN, queue_toll::read)?,
+        delivery: None,
     };
-    if is_bound {
+    if more & ON_DEAD_BOUND != 0 {
         spec.dead_max = input.number()?;
         if spec.dead_max == DEAD_MAX_DEFAULT {
             return Err(input.damaged("a usual number that is written out"));
         }
+    }
+    if more & ON_DEAD_JITTER != 0 {
+        spec.backoff.jitter = input.byte()?;
+        if spec.backoff.jitter == 0 {
+            return Err(input.damaged("no chance where there is one"));
+        }
+    }
+    if more & ON_DEAD_DELIVERY != 0 {
+        spec.delivery = Some(input.bytes()?.into());
     }
     spec.check().map_err(|source| CodecError::Queue { name: name.clone(), source })?;
     Ok(spec)

@@ -31,6 +31,9 @@ pub(super) const CLOSED_BY: u8 = 24;
 pub(super) const RESET: u8 = 25;
 pub(super) const ALLOWED: u8 = 26;
 pub(super) const QUEUE_REMOVED: u8 = 27;
+// A call whose body is in an envelope, and a start with something said about it.
+pub(super) const ACCEPTED_IN_ENVELOPE: u8 = 28;
+pub(super) const SETTLED_REPORTED: u8 = 29;
 // From here on what events need: a start of a call that waited, and a time.
 pub(super) const STARTED_WAITED: u8 = 32;
 pub(super) const TIMED: u8 = 33;
@@ -41,4 +44,5 @@ pub(super) const KEPT_LANE: u8 = 66;
 pub(super) const KEPT_CALL: u8 = 67;
 pub(super) const KEPT_DEDUPE: u8 = 68;
 pub(super) const KEPT_RECEIPT: u8 = 69;
+pub(super) const KEPT_CALL_IN_ENVELOPE: u8 = 70;
 pub(super) const KEPT_START: u8 = 80;

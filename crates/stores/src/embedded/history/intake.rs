@@ -4,9 +4,13 @@ use super::{Told, WAITING_MAX};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::oneshot;
+use tollgate_core::lanes::Event;
 
 /// So many events are taken before their time, so that few wait.
 const EAGER: usize = 16_384;
+
+/// Most bytes of reports that may wait.
+const BYTES_MAX: usize = 64 << 20;
 
 /// Events that were committed and not taken yet.
 #[derive(Debug, Default)]
@@ -18,8 +22,9 @@ pub(in crate::embedded) struct Intake {
 #[derive(Debug, Default)]
 pub(super) struct Waiting {
     pub(super) told: Vec<Told>,
-    /// How many events these are.
+    /// How many events these are, and how long their reports.
     events: usize,
+    bytes: usize,
     /// Who waits until all of it can be read.
     pub(super) flushes: Vec<oneshot::Sender<()>>,
     dropped: u64,
@@ -36,8 +41,10 @@ impl Intake {
         if events == 0 {
             return;
         }
+        let bytes: usize = told.events.iter().map(Event::report_bytes).sum();
         let mut waiting = self.lock();
-        if waiting.has_ended || waiting.events + events > WAITING_MAX {
+        let is_over = waiting.events + events > WAITING_MAX || waiting.bytes + bytes > BYTES_MAX;
+        if waiting.has_ended || is_over {
             waiting.dropped += events as u64;
             if !std::mem::replace(&mut waiting.is_over, true) {
                 tracing::warn!(dropped = waiting.dropped, "history cannot keep up and has gaps");
@@ -47,6 +54,7 @@ impl Intake {
         waiting.is_over = false;
         let before = waiting.events;
         waiting.events += events;
+        waiting.bytes += bytes;
         waiting.told.push(told);
         if before == 0 || (before < EAGER && waiting.events >= EAGER) {
             self.arrived.notify_one();

@@ -2,7 +2,7 @@
 //! calls start soon after.
 
 use std::collections::{HashMap, VecDeque};
-use tollgate_core::lanes::CallId;
+use tollgate_core::lanes::{CallId, Payload};
 
 /// Bodies that are in the log and kept in memory all the same.
 const LOGGED_BYTES_MAX: usize = 32 << 20;
@@ -10,7 +10,7 @@ const LOGGED_BYTES_MAX: usize = 32 << 20;
 /// The newest bodies.
 #[derive(Debug, Default)]
 pub(super) struct RecentBodies {
-    bodies: HashMap<CallId, Box<[u8]>>,
+    bodies: HashMap<CallId, Payload>,
     /// Those that are in the log, oldest first, also some that are gone.
     logged: VecDeque<(CallId, usize)>,
     logged_bytes: usize,
@@ -18,13 +18,14 @@ pub(super) struct RecentBodies {
 
 impl RecentBodies {
     /// Keeps a body that is not in the log.
-    pub(super) fn insert(&mut self, id: CallId, body: Box<[u8]>) {
-        self.bodies.insert(id, body);
+    pub(super) fn insert(&mut self, id: CallId, payload: Payload) {
+        self.bodies.insert(id, payload);
     }
 
     /// From now on a body can be read from the log: it is kept as long as there is room.
     pub(super) fn note_logged(&mut self, id: CallId) {
-        let Some(bytes) = self.bodies.get(&id).map(|body| body.len() + size_of::<CallId>()) else {
+        let Some(bytes) = self.bodies.get(&id).map(|body| body.bytes() + size_of::<CallId>())
+        else {
             return;
         };
         self.logged.push_back((id, bytes));
@@ -41,8 +42,8 @@ impl RecentBodies {
         self.bodies.remove(&id);
     }
 
-    pub(super) fn find(&self, id: CallId) -> Option<&[u8]> {
-        self.bodies.get(&id).map(|body| &**body)
+    pub(super) fn find(&self, id: CallId) -> Option<&Payload> {
+        self.bodies.get(&id)
     }
 }
 
@@ -53,7 +54,7 @@ mod tests {
     #[test]
     fn only_bodies_in_the_log_are_forgotten_and_the_oldest_first() {
         let mut bodies = RecentBodies::default();
-        let large = || vec![0; LOGGED_BYTES_MAX / 2].into_boxed_slice();
+        let large = || Payload::body_alone(&vec![0; LOGGED_BYTES_MAX / 2]);
         for id in [1, 2, 3, 4].map(CallId) {
             bodies.insert(id, large());
         }

@@ -10,7 +10,7 @@ use crate::embedded::log::{self, LogError, Position, Report, SegmentNumber};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use tollgate_core::Now;
-use tollgate_core::lanes::{CallId, Effect, Kept, Scheduler};
+use tollgate_core::lanes::{CallId, Effect, Kept, Payload, Scheduler};
 
 /// What a sound folder holds.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -107,13 +107,13 @@ pub fn check(disk: &Arc<dyn Disk>) -> Result<Checked, CheckError> {
 /// As [`check`], with all that lasts: for who compares it with what should. Takes as much memory as
 /// the calls have bytes.
 pub fn contents(disk: &Arc<dyn Disk>) -> Result<Contents, CheckError> {
-    let mut bodies = BTreeMap::new();
-    let keep = |id, body: &[u8]| drop(bodies.insert(id, Box::<[u8]>::from(body)));
+    let mut payloads = BTreeMap::new();
+    let keep = |id, payload| drop(payloads.insert(id, payload));
     let (checked, scheduler) = read(disk, keep)?;
     let mut facts = Vec::new();
     scheduler.snapshot(Now::both(scheduler.latest()), |mut fact| {
         if let Effect::Kept(Kept::Call { id, call, .. }) = &mut fact {
-            call.body = bodies.remove(id).unwrap_or_default();
+            call.payload = payloads.remove(id).unwrap_or_default();
         }
         facts.push(fact);
     });
@@ -123,7 +123,7 @@ pub fn contents(disk: &Arc<dyn Disk>) -> Result<Contents, CheckError> {
 /// Reads everything, and hands out the bodies of calls that have not ended, or are dead.
 pub(super) fn read(
     disk: &Arc<dyn Disk>,
-    body: impl FnMut(CallId, &[u8]),
+    payload: impl FnMut(CallId, Payload),
 ) -> Result<(Checked, Scheduler), CheckError> {
     let newest = checkpoint::newest(&**disk);
     let newest = newest.map_err(|error| LogError::failed("looking for checkpoints", error))?;
@@ -140,7 +140,7 @@ pub(super) fn read(
     if since.segments == 0 && newest.is_some() {
         return Err(log::missing(from).into());
     }
-    let (journal, oldest) = find_bodies(disk, &scheduler, body)?;
+    let (journal, oldest) = find_bodies(disk, &scheduler, payload)?;
     let history = history::check(disk);
     let history = history.map_err(|error| LogError::failed("reading history", error))?;
     let mut checked = Checked { journal, oldest, checkpoint, history, ..Checked::default() };
@@ -172,7 +172,7 @@ impl Checked {
 fn find_bodies(
     disk: &Arc<dyn Disk>,
     scheduler: &Scheduler,
-    mut each: impl FnMut(CallId, &[u8]),
+    mut each: impl FnMut(CallId, Payload),
 ) -> Result<(Report, Option<SegmentNumber>), CheckError> {
     let (mut sought, mut oldest) = (BTreeSet::new(), None);
     scheduler.snapshot(Now::both(scheduler.latest()), |fact| {
@@ -184,10 +184,10 @@ fn find_bodies(
     let report = log::read::<CheckError>(&**disk, .., |position, record| {
         oldest.get_or_insert(position.segment());
         let found = records::whole(record).map_err(|error| OpenError::record(position, error))?;
-        if let Some((id, range)) = found
+        if let Some((id, payload)) = found
             && sought.remove(&(position, id))
         {
-            each(id, record.get(range).unwrap_or_default());
+            each(id, payload);
         }
         Ok(())
     })?;

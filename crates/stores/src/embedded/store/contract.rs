@@ -11,8 +11,8 @@ use tollgate_core::contract::{
     Meters, Paid, QueueState, Receipt, ReceiptError, Totals, Woken,
 };
 use tollgate_core::lanes::{
-    Act, ActError, Acted, CallId, Claim, Claimed, End, Event, Explanation, Lease, QueueError,
-    QueueSpec, Record, Scope, Watch,
+    Act, ActError, Acted, CallId, Claim, Claimed, End, Event, Explanation, Lease, Payload,
+    QueueError, QueueSpec, Record, Scope, Watch,
 };
 use tollgate_core::{
     Definition, Key, LaneName, LimitName, Now, Partition, QueueName, Span, Standing, Timestamp,
@@ -164,9 +164,9 @@ impl Lanes for Embedded {
                 continue;
             }
             match self.body(id, at).await {
-                Ok(Some(body)) => {
-                    bytes += body.len();
-                    claimed.push(Claimed { started, body });
+                Ok(Some(payload)) => {
+                    bytes += payload.bytes();
+                    claimed.push(Claimed { started, payload });
                 }
                 // It ended meanwhile.
                 Ok(None) => {}
@@ -324,16 +324,16 @@ impl Lanes for Embedded {
         .await
     }
 
-    async fn bodies(&self, calls: Vec<CallId>) -> Answer<Vec<Option<Box<[u8]>>>> {
+    async fn payloads(&self, calls: Vec<CallId>) -> Answer<Vec<Option<Payload>>> {
         let found = self.tell(Kind::Change, move |state, now| {
             state.scheduler.advance(now);
             calls.iter().map(|id| (*id, state.body(*id))).collect::<Vec<_>>()
         });
-        let mut bodies = Vec::new();
+        let mut payloads = Vec::new();
         for (id, at) in found.await? {
-            bodies.push(self.body(id, at).await?);
+            payloads.push(self.body(id, at).await?);
         }
-        Ok(bodies)
+        Ok(payloads)
     }
 
     async fn limits(&self, after: Option<LimitName>, most: usize) -> Answer<Vec<LimitView>> {

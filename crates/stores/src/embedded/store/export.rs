@@ -30,7 +30,7 @@ use serde::{Deserialize, Serialize};
 use std::io::{self, Write};
 use std::sync::Arc;
 use tollgate_core::Now;
-use tollgate_core::lanes::{CallId, Effect, Kept, Scheduler};
+use tollgate_core::lanes::{CallId, Effect, Kept, Payload, Scheduler};
 
 /// The version that is written, and the latest that is read.
 const VERSION: u32 = 1;
@@ -91,7 +91,7 @@ fn each_line(
     let mut outcome = Ok(());
     scheduler.snapshot(Now::both(scheduler.latest()), |fact| {
         if outcome.is_ok() {
-            outcome = with_body(fact, &reader, &scheduler).and_then(|fact| lines.take(&fact));
+            outcome = with_payload(fact, &reader, &scheduler).and_then(|fact| lines.take(&fact));
         }
     });
     outcome?;
@@ -146,21 +146,21 @@ impl<F: FnMut(&str) -> Result<(), ExportError>> Lines<F> {
     }
 }
 
-/// The same fact, a call with its body.
-fn with_body(
+/// The same fact, a call with its payload.
+fn with_payload(
     mut fact: Effect,
     reader: &Reader,
     scheduler: &Scheduler,
 ) -> Result<Effect, ExportError> {
     if let Effect::Kept(Kept::Call { id, call, .. }) = &mut fact {
-        call.body = body(*id, reader, scheduler).map_err(CheckError::from)?;
+        call.payload = payload(*id, reader, scheduler).map_err(CheckError::from)?;
     }
     Ok(fact)
 }
 
-fn body(id: CallId, reader: &Reader, scheduler: &Scheduler) -> Result<Box<[u8]>, LogError> {
+fn payload(id: CallId, reader: &Reader, scheduler: &Scheduler) -> Result<Payload, LogError> {
     let at = Position::from_bits(scheduler.located(id).unwrap_or_default());
-    records::body(reader, at)
+    records::payload(reader, at)
 }
 
 fn json(value: &impl Serialize) -> Result<String, ExportError> {

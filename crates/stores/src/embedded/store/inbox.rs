@@ -100,7 +100,7 @@ impl Command for HandBack {
 
     fn perform(self: Box<Self>, state: &mut State, now: Now) -> Reply {
         for lease in self.0 {
-            let settle = vec![Settle { lease, settlement: Settlement::Release, actual: vec![] }];
+            let settle = vec![Settle::new(lease, Settlement::Release)];
             // Lost in between, it waits already.
             let _ = state.scheduler.act(Act { settle, ..Act::default() }, now);
         }

@@ -1,17 +1,18 @@
 //! The records of the journal, from effects and back.
 
-use crate::embedded::codec::{self, CodecError};
+use crate::embedded::codec::{self, CodecError, Form};
 use crate::embedded::log::{LogError, Position, Reader, SegmentNumber};
 use std::ops::Range;
-use tollgate_core::lanes::{CallId, Effect, Kept, Scheduler};
+use tollgate_core::lanes::{CallId, Effect, Kept, Payload, Scheduler};
 
-/// Read at once with a body's length: most bodies are no longer.
+/// Read at once with a payload's length: most payloads are no longer.
 const START_BYTES: usize = 512;
 
 /// The first byte of the store's own records; those of effects are lower.
 const LOCATED: u8 = 0xF0;
 const MOVED: u8 = 0xF1;
 const COUNTED: u8 = 0xF2;
+const MOVED_IN_ENVELOPE: u8 = 0xF3;
 
 /// What is wrong with a record of the store's own that is too short or too long.
 const LENGTH: CodecError =
@@ -24,11 +25,13 @@ pub(super) fn encode_located(id: CallId, body: u64, buffer: &mut Vec<u8>) {
     buffer.extend(body.to_le_bytes());
 }
 
-/// Appends a record with a call's body, which moves here from an older segment.
-pub(super) fn encode_moved(id: CallId, body: &[u8], buffer: &mut Vec<u8>) {
-    buffer.push(MOVED);
-    buffer.extend(u32::try_from(body.len()).unwrap_or(u32::MAX).to_le_bytes());
-    buffer.extend_from_slice(body);
+/// Appends a record with a call's payload, which moves here from an older segment.
+pub(super) fn encode_moved(id: CallId, payload: &Payload, buffer: &mut Vec<u8>) {
+    let form = Form::of(payload);
+    let bytes = form.bytes(payload);
+    buffer.push(if form == Form::Body { MOVED } else { MOVED_IN_ENVELOPE });
+    buffer.extend(u32::try_from(bytes.len()).unwrap_or(u32::MAX).to_le_bytes());
+    buffer.extend_from_slice(bytes);
     buffer.extend(id.0.to_le_bytes());
 }
 
@@ -47,29 +50,32 @@ pub(super) fn counted(record: &[u8]) -> Result<Option<(SegmentNumber, u64)>, Cod
     Ok(Some((SegmentNumber::new(u32::from_le_bytes(*segment)), bodies)))
 }
 
-/// Whether a call's body is in a record.
-pub(super) fn has_body(record: &[u8]) -> bool {
-    body_range(record).is_some()
+/// Whether a call's payload is in a record.
+pub(super) fn has_payload(record: &[u8]) -> bool {
+    place(record).is_some()
 }
 
-/// The call whose body is in a record, if there is one.
-pub(super) fn body_of(record: &[u8]) -> Result<Option<(CallId, Range<usize>)>, CodecError> {
-    let Some(range) = body_range(record) else { return Ok(None) };
-    if record.first() == Some(&MOVED) {
-        return Ok(trailing_id(record).map(|id| (id, range)));
+/// The call whose payload is in a record, with it, if there is one.
+pub(super) fn payload_of(record: &[u8]) -> Result<Option<(CallId, Payload)>, CodecError> {
+    let Some((form, range)) = place(record) else { return Ok(None) };
+    if !is_moved(record) {
+        return Ok(match codec::decode(record)? {
+            Effect::Accepted { id, call, .. } | Effect::Kept(Kept::Call { id, call, .. }) => {
+                Some((id, call.payload))
+            }
+            _ => None,
+        });
     }
-    match codec::decode(record)? {
-        Effect::Accepted { id, .. } | Effect::Kept(Kept::Call { id, .. }) => Ok(Some((id, range))),
-        _ => Ok(None),
-    }
+    let payload = record.get(range).and_then(|bytes| form.read(bytes)).ok_or(LENGTH)?;
+    Ok(trailing_id(record).map(|id| (id, payload)))
 }
 
-/// As [`body_of`], and whatever the record is, all of it was read and made sense.
-pub(super) fn whole(record: &[u8]) -> Result<Option<(CallId, Range<usize>)>, CodecError> {
+/// As [`payload_of`], and whatever the record is, all of it was read and made sense.
+pub(super) fn whole(record: &[u8]) -> Result<Option<(CallId, Payload)>, CodecError> {
     const ID_BYTES: usize = size_of::<u64>();
     let bytes = match record.first() {
         Some(&LOCATED) => Some(1 + 2 * ID_BYTES),
-        Some(&MOVED) => body_range(record).and_then(|body| body.end.checked_add(ID_BYTES)),
+        _ if is_moved(record) => place(record).and_then(|(_, it)| it.end.checked_add(ID_BYTES)),
         _ => {
             codec::decode(record)?;
             Some(record.len())
@@ -78,7 +84,7 @@ pub(super) fn whole(record: &[u8]) -> Result<Option<(CallId, Range<usize>)>, Cod
     if bytes != Some(record.len()) {
         return Err(LENGTH);
     }
-    body_of(record)
+    payload_of(record)
 }
 
 /// Appends an effect as a record.
@@ -98,7 +104,7 @@ pub(super) fn replay(
             scheduler.locate(id, body);
             return Ok(());
         }
-        Some(&MOVED) => {
+        _ if is_moved(record) => {
             let id = trailing_id(record).ok_or(LENGTH)?;
             scheduler.locate(id, position.to_bits());
             return Ok(());
@@ -128,23 +134,28 @@ fn trailing_id(record: &[u8]) -> Option<CallId> {
     record.last_chunk().map(|id| CallId(u64::from_le_bytes(*id)))
 }
 
-fn body_range(start: &[u8]) -> Option<Range<usize>> {
-    if start.first() != Some(&MOVED) {
-        return codec::body(start);
-    }
-    let bytes = u32::from_le_bytes(*start.get(1..)?.first_chunk()?);
-    Some(5..5 + usize::try_from(bytes).ok()?)
+fn is_moved(record: &[u8]) -> bool {
+    matches!(record.first(), Some(&MOVED | &MOVED_IN_ENVELOPE))
 }
 
-/// The body in the record at a position.
-pub(super) fn body(reader: &Reader, position: Position) -> Result<Box<[u8]>, LogError> {
+/// Where a payload is in the record that starts so, and in which form.
+fn place(start: &[u8]) -> Option<(Form, Range<usize>)> {
+    let form = match start.first() {
+        Some(&MOVED) => Form::Body,
+        Some(&MOVED_IN_ENVELOPE) => Form::InEnvelope,
+        _ => return codec::payload(start),
+    };
+    let bytes = u32::from_le_bytes(*start.get(1..)?.first_chunk()?);
+    Some((form, 5..5 + usize::try_from(bytes).ok()?))
+}
+
+/// The payload in the record at a position.
+pub(super) fn payload(reader: &Reader, position: Position) -> Result<Payload, LogError> {
     let start = reader.read_up_to(position, START_BYTES)?;
-    let Some(range) = body_range(&start) else { return Ok([].into()) };
-    match start.get(range.clone()) {
-        Some(body) => Ok(body.into()),
-        None => {
-            let whole = reader.read(position, range.end)?;
-            Ok(whole.get(range).unwrap_or_default().into())
-        }
-    }
+    let Some((form, range)) = place(&start) else { return Ok(Payload::default()) };
+    let read = match start.get(range.clone()) {
+        Some(bytes) => form.read(bytes),
+        None => reader.read(position, range.end)?.get(range).and_then(|bytes| form.read(bytes)),
+    };
+    Ok(read.unwrap_or_default())
 }

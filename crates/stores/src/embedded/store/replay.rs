@@ -42,7 +42,7 @@ impl Retold {
 impl Replay {
     /// A record of the journal.
     pub(super) fn journal(&mut self, position: Position, record: &[u8]) -> Result<(), OpenError> {
-        if records::has_body(record) {
+        if records::has_payload(record) {
             *self.bodies.entry(position.segment()).or_default() += 1;
         }
         let Some(retold) = &mut self.retold else { return self.replay(position, record) };

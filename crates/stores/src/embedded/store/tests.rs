@@ -95,6 +95,6 @@ fn queue() -> QueueName {
 /// An act that enqueues one call with a body of so many bytes.
 fn enqueue(bytes: usize) -> Act {
     let call = NewCall::new(queue(), LaneName::new("a").unwrap());
-    let call = NewCall { body: vec![7; bytes].into(), ..call };
+    let call = NewCall { payload: vec![7; bytes].into(), ..call };
     Act { enqueue: vec![call], ..Act::default() }
 }

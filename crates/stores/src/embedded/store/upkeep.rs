@@ -11,7 +11,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use tollgate_core::Timestamp;
-use tollgate_core::lanes::CallId;
+use tollgate_core::lanes::{CallId, Payload};
 
 /// Bodies that are handed to the writer at once.
 const MOVED_BYTES: usize = 1 << 20;
@@ -20,7 +20,7 @@ const MOVED_BYTES: usize = 1 << 20;
 pub(super) struct OldBody {
     pub(super) id: CallId,
     pub(super) at: Position,
-    pub(super) body: Box<[u8]>,
+    pub(super) payload: Payload,
 }
 
 /// What the upkeep has to say.
@@ -103,11 +103,10 @@ impl Upkeep {
             let (mut bodies, mut bytes) = (Vec::new(), 0);
             log::read(&*disk, segment..=segment, |at, record| {
                 let found =
-                    records::body_of(record).map_err(|error| OpenError::record(at, error))?;
-                if let Some((id, range)) = found {
-                    let body: Box<[u8]> = record.get(range).unwrap_or_default().into();
-                    bytes += body.len();
-                    bodies.push(OldBody { id, at, body });
+                    records::payload_of(record).map_err(|error| OpenError::record(at, error))?;
+                if let Some((id, payload)) = found {
+                    bytes += payload.bytes();
+                    bodies.push(OldBody { id, at, payload });
                 }
                 if bytes >= MOVED_BYTES {
                     inbox.news(News::Upkeep(UpkeepNews::Bodies(std::mem::take(&mut bodies))));

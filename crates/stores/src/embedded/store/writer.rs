@@ -18,7 +18,7 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tollgate_core::contract::{Ask, AskError, Paid, StoreError, StoreTotals};
-use tollgate_core::lanes::{CallId, Effect, End, Scheduler};
+use tollgate_core::lanes::{CallId, Effect, End, Payload, Scheduler};
 use tollgate_core::{LimitName, Now, Timestamp};
 
 /// A batch of this size takes no more commands until it is handed over.
@@ -54,7 +54,7 @@ pub(super) struct State {
 #[derive(Debug)]
 pub(super) enum BodyAt {
     /// In memory.
-    Here(Box<[u8]>),
+    Here(Payload),
     /// In the record there.
     Log(Position),
     /// Nowhere: the call has ended.
@@ -77,7 +77,7 @@ impl State {
 
     pub(super) fn body(&self, id: CallId) -> BodyAt {
         if let Some(body) = self.bodies.find(id) {
-            return BodyAt::Here(body.into());
+            return BodyAt::Here(body.clone());
         }
         let located = self.scheduler.located(id);
         located.map_or(BodyAt::Gone, |bits| BodyAt::Log(Position::from_bits(bits)))
@@ -254,7 +254,7 @@ impl Writer {
             match effect {
                 Effect::Accepted { id, call, .. } => {
                     self.cargo.bodies.push((id, offset));
-                    self.state.bodies.insert(id, call.body);
+                    self.state.bodies.insert(id, call.payload);
                 }
                 Effect::Ended { id, end } => self.state.note_end(id, end),
                 _ => {}
@@ -426,11 +426,11 @@ impl Writer {
     }
 
     /// Writes a body again, so that the segment it was in can be dropped.
-    fn move_body(&mut self, OldBody { id, at, body }: OldBody) {
+    fn move_body(&mut self, OldBody { id, at, payload }: OldBody) {
         if self.state.scheduler.located(id) != Some(at.to_bits()) {
             return;
         }
-        let offset = self.batch.push_with(|buffer| records::encode_moved(id, &body, buffer));
+        let offset = self.batch.push_with(|buffer| records::encode_moved(id, &payload, buffer));
         self.cargo.bodies.push((id, offset));
         if self.batch.bytes() >= BATCH_BYTES_MAX && self.held.is_empty() && self.failed.is_none() {
             self.hand_over();

@@ -3,7 +3,7 @@
 use super::generated::effect;
 use super::golden::{bytes, golden};
 use super::record;
-use crate::embedded::codec::{CodecError, body, decode};
+use crate::embedded::codec::{CodecError, Form, decode, payload};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use tollgate_core::LimitError;
@@ -21,7 +21,7 @@ proptest! {
     fn any_bytes_are_borne(tag in 0..96_u8, rest in vec(any::<u8>(), 0..80)) {
         let bytes = [&[tag], &rest[..]].concat();
         prop_assert!(is_borne(&bytes) && is_borne(&rest));
-        let _ = body(&bytes);
+        let _ = payload(&bytes);
     }
 
     /// Small numbers are lengths, counts, flags and kinds: they get further than any others.
@@ -86,19 +86,20 @@ fn no_room_is_made_for_what_cannot_follow() {
         assert_eq!(refused, Err(CodecError::Damaged { offset, found }), "{front}");
     }
     assert!(decode(&bytes("07 ffffffff 00 00 00")).is_err());
-    assert_eq!(body(&bytes("07 ffffffff 00")), Some(5..5 + u32::MAX as usize));
+    let lies = payload(&bytes("07 ffffffff 00"));
+    assert_eq!(lies, Some((Form::Body, 5..5 + u32::MAX as usize)));
 }
 
 #[test]
 fn what_is_not_known_was_written_by_a_newer_release() {
     for (record, what, number) in [
-        ("1c", "tag", 28),
+        ("1e", "tag", 30),
         ("3f 01", "tag", 63),
-        ("46 01", "tag", 70),
+        ("47 01", "tag", 71),
         ("ff", "tag", 255),
         ("0f 01 06", "end of a call", 6),
         ("15 01 00 00 00 04", "cause of death", 4),
-        ("02 0161 00 01 01 01 01 00 00 04 01 00 00", "way with the dead", 4),
+        ("02 0161 00 01 01 01 01 00 00 10 01 00 00", "way with the dead", 16),
         ("02 0161 00 01 01 01 01 00 00 00 01 00 01 40 0161 04626f6479 04", "value", 4),
         ("04 03 0161", "scope", 3),
         ("01 01 0161 01 00 01 06 01", "kind of rule", 6),

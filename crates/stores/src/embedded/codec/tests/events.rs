@@ -1,5 +1,6 @@
 //! Events: what is written comes back, and the format stays.
 
+use super::generated::fields;
 use super::generated::fields::{end, instant, lane_name, limit_name, list, number, queue_name};
 use super::generated::fields::{now, small, span};
 use super::golden::bytes;
@@ -14,13 +15,14 @@ fn event() -> impl Strategy<Value = Event> {
 }
 
 fn what() -> impl Strategy<Value = What> {
-    let settled = (number(), small(), now(), waits(), outcome()).prop_map(
-        |(token, attempt, started, waits, outcome)| What::Settled {
+    let settled = (number(), small(), now(), waits(), outcome(), fields::bytes()).prop_map(
+        |(token, attempt, started, waits, outcome, report)| What::Settled {
             token,
             attempt,
             started,
             waits,
             outcome,
+            report: report.into(),
         },
     );
     prop_oneof![
@@ -102,8 +104,11 @@ fn events_are_written_as_they_always_were() {
     };
     let waits: Waits = [(LimitName::new("stripe").unwrap(), Span::from_nanos(9))].into();
     let started = Now { at: instant(4), wall: instant(4) };
-    let settled =
-        |outcome| of(What::Settled { token: 7, attempt: 2, started, waits: [].into(), outcome });
+    let reported = |outcome, report: &[u8]| {
+        let (waits, report) = ([].into(), report.into());
+        of(What::Settled { token: 7, attempt: 2, started, waits, outcome, report })
+    };
+    let settled = |outcome| reported(outcome, b"");
     let again_at = instant(8);
     let golden = [
         ("01 ac02 8580c8a19b92f5d91805 046d61696c 02c3bc", of(What::Enqueued)),
@@ -120,6 +125,10 @@ fn events_are_written_as_they_always_were() {
             settled(Outcome::Cancelled),
         ),
         (
+            "07 ac02 8580c8a19b92f5d91805 046d61696c 02c3bc 07 02 01 00 00 03 026f6b",
+            reported(Outcome::Dead, b"ok"),
+        ),
+        (
             "04 ac02 8580c8a19b92f5d91805 046d61696c 02c3bc 01 03",
             of(What::Ended { end: End::Dead, attempts: 3 }),
         ),
@@ -131,7 +140,11 @@ fn events_are_written_as_they_always_were() {
     }
     let ended = of(What::Ended { end: End::Done, attempts: 2 });
     let mut record = Vec::new();
-    encode_events(&[settled(Outcome::Done), ended], &mut record);
+    encode_events(&[settled(Outcome::Done), ended.clone()], &mut record);
     let both = "05 ac02 8580c8a19b92f5d91805 046d61696c 02c3bc 07 02 01 00 00 00 00";
+    assert_eq!(record, bytes(both));
+    record.clear();
+    encode_events(&[reported(Outcome::Done, b"ok"), ended], &mut record);
+    let both = "08 ac02 8580c8a19b92f5d91805 046d61696c 02c3bc 07 02 01 00 00 00 00 026f6b";
     assert_eq!(record, bytes(both));
 }

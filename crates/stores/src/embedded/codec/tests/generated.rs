@@ -69,8 +69,13 @@ fn of_calls(kind: usize) -> BoxedStrategy<Effect> {
         9 => (lease(), now(), instant())
             .prop_map(|(lease, now, expires)| Effect::Renewed { lease, now, expires })
             .boxed(),
-        10 => (lease(), list(number()), now())
-            .prop_map(|(lease, actual, now)| Effect::Settled { lease, actual: actual.into(), now })
+        10 => (lease(), list(number()), now(), bytes())
+            .prop_map(|(lease, actual, now, report)| Effect::Settled {
+                lease,
+                actual: actual.into(),
+                now,
+                report: report.into(),
+            })
             .boxed(),
         11 => (id, prop_oneof![Just(0), Just(usize::MAX), any::<usize>()], instant(), now())
             .prop_map(|(id, line, until, now)| Effect::Closed { id, line, until, now })

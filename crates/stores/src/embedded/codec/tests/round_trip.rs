@@ -1,14 +1,14 @@
-//! What is written comes back, and a body is found without the rest.
+//! What is written comes back, and a payload is found without the rest.
 
 use super::generated::{effect, effect_of};
 use super::{KINDS, kind, record};
-use crate::embedded::codec::{BODY_START, body, decode, encode};
+use crate::embedded::codec::{Form, PAYLOAD_START, decode, encode, payload};
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
 use tollgate_core::lanes::{Effect, Kept, NewCall};
 
-/// The call of an effect whose record has a body.
+/// The call of an effect whose record has a payload.
 fn call_of(effect: &mut Effect) -> Option<&mut NewCall> {
     match effect {
         Effect::Accepted { call, .. } | Effect::Kept(Kept::Call { call, .. }) => Some(call),
@@ -32,12 +32,12 @@ proptest! {
     }
 
     #[test]
-    fn a_body_is_found_by_the_first_bytes(mut effect in effect()) {
+    fn a_payload_is_found_by_the_first_bytes(mut effect in effect()) {
         let record = record(&effect);
-        prop_assert_eq!(body(&record[..BODY_START.min(record.len()) - 1]), None);
-        let found = body(&record[..BODY_START.min(record.len())]);
-        let found = found.map(|range| &record[range]);
-        prop_assert_eq!(found, call_of(&mut effect).map(|call| &call.body[..]));
+        prop_assert_eq!(payload(&record[..PAYLOAD_START.min(record.len()) - 1]), None);
+        let found = payload(&record[..PAYLOAD_START.min(record.len())]);
+        let found = found.map(|(form, range)| form.read(&record[range]).unwrap());
+        prop_assert_eq!(found, call_of(&mut effect).map(|call| call.payload.clone()));
     }
 }
 
@@ -57,9 +57,11 @@ fn bodies_from_nothing_to_a_mebibyte_come_back() {
         for kind in 0..KINDS {
             let mut effect = effect_of(kind).new_tree(&mut runner).unwrap().current();
             let Some(call) = call_of(&mut effect) else { continue };
-            call.body = (0..bytes).map(|at: usize| at.to_le_bytes()[0]).collect();
+            let body: Vec<_> = (0..bytes).map(|at: usize| at.to_le_bytes()[0]).collect();
+            call.payload = body.into();
             let record = record(&effect);
-            assert_eq!(body(&record), Some(BODY_START..BODY_START + bytes));
+            let expected = (Form::Body, PAYLOAD_START..PAYLOAD_START + bytes);
+            assert_eq!(payload(&record), Some(expected));
             assert_eq!(decode(&record), Ok(effect));
         }
     }

@@ -3,7 +3,9 @@
 use super::text::{Instant, Wrong, is_false, name, optional, read, written};
 use serde::{Deserialize, Serialize};
 use tollgate_core::lanes::act::BODY_BYTES_MAX;
-use tollgate_core::lanes::{Attempts, CallId, Death, DeathCause, Kept, KeptFlight, NewCall};
+use tollgate_core::lanes::{
+    Attempts, CallId, Death, DeathCause, Kept, KeptFlight, NewCall, Payload,
+};
 use tollgate_core::rule::slots::HoldId;
 use tollgate_core::{
     Key, LaneName, LimitName, Now, Partition, Payment, Priority, QueueName, Timestamp, Toll,
@@ -40,6 +42,11 @@ pub(super) struct CallLine {
     flight: Option<FlightLine>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     death: Option<DeathLine>,
+    /// What goes with the body, as it is kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    envelope: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    envelope_base64: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     body: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -134,9 +141,10 @@ impl CallLine {
             expires,
             dedupe: _,
             supersedes,
-            body,
+            payload,
         } = &**call;
-        let (body, body_base64) = written(body);
+        let (envelope, envelope_base64) = written(payload.envelope());
+        let (body, body_base64) = written(payload.body());
         Some(Self {
             id: id.0,
             state: State::of(arrival.is_some(), flight.is_some(), death.is_some()),
@@ -157,6 +165,8 @@ impl CallLine {
             is_cancelled: *is_cancelled,
             flight: flight.as_ref().map(FlightLine::of),
             death: death.map(DeathLine::of),
+            envelope,
+            envelope_base64,
             body,
             body_base64,
         })
@@ -172,6 +182,8 @@ impl CallLine {
         if body.len() > BODY_BYTES_MAX {
             return Err(format!("a body of {} bytes is over {BODY_BYTES_MAX}", body.len()));
         }
+        let envelope = read(self.envelope, self.envelope_base64.as_deref())?;
+        let payload = Payload::new(&envelope, &body).map_err(|error| error.to_string())?;
         let call = NewCall {
             queue: name(QueueName::new, &self.queue)?,
             lane: name(LaneName::new, &self.lane)?,
@@ -181,7 +193,7 @@ impl CallLine {
             expires: self.expires.map(|Instant(at)| at),
             dedupe: None,
             supersedes: optional(Key::new, self.supersedes.as_deref())?,
-            body,
+            payload,
         };
         Ok(Kept::Call {
             id: CallId(self.id),

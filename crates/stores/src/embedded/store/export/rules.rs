@@ -1,7 +1,7 @@
 //! Limits and queues, as lines.
 
 use super::queue_toll::QueueTollLine;
-use super::text::{Length, Wrong, name};
+use super::text::{self, Length, Wrong, name, read};
 use serde::{Deserialize, Serialize};
 use tollgate_core::lanes::{Backoff, OnDead, Order, QueueSpec};
 use tollgate_core::{Align, Definition, Limit, LimitName, Partition, RuleSpec};
@@ -140,6 +140,8 @@ pub(super) struct QueueLine {
     limited_max: u32,
     backoff_first: Length,
     backoff_most: Length,
+    #[serde(default, skip_serializing_if = "is_zero")]
+    backoff_jitter: u8,
     on_dead: OnDeadLine,
     depth_max: u64,
     #[serde(default = "dead_max")]
@@ -147,6 +149,11 @@ pub(super) struct QueueLine {
     dedupe: Length,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     tolls: Vec<QueueTollLine>,
+    /// How its calls are delivered, as it is kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    delivery: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    delivery_base64: Option<String>,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -163,6 +170,11 @@ enum OnDeadLine {
     Hold,
 }
 
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "as serde asks for it")]
+fn is_zero(hundredths: &u8) -> bool {
+    *hundredths == 0
+}
+
 fn dead_max() -> u64 {
     QueueSpec::default().dead_max
 }
@@ -175,13 +187,15 @@ impl QueueLine {
             failures_max,
             crashes_max,
             limited_max,
-            backoff: Backoff { first, most },
+            backoff: Backoff { first, most, jitter },
             on_dead,
             depth_max,
             dead_max,
             dedupe,
             tolls,
+            delivery,
         } = spec;
+        let (delivery, delivery_base64) = delivery.as_deref().map_or((None, None), text::written);
         Self {
             name,
             order: match order {
@@ -194,6 +208,7 @@ impl QueueLine {
             limited_max: *limited_max,
             backoff_first: Length(*first),
             backoff_most: Length(*most),
+            backoff_jitter: *jitter,
             on_dead: match on_dead {
                 OnDead::Skip => OnDeadLine::Skip,
                 OnDead::Hold => OnDeadLine::Hold,
@@ -202,6 +217,8 @@ impl QueueLine {
             dead_max: *dead_max,
             dedupe: Length(*dedupe),
             tolls: tolls.iter().map(QueueTollLine::of).collect(),
+            delivery,
+            delivery_base64,
         }
     }
 
@@ -215,7 +232,11 @@ impl QueueLine {
             failures_max: self.failures_max,
             crashes_max: self.crashes_max,
             limited_max: self.limited_max,
-            backoff: Backoff { first: self.backoff_first.0, most: self.backoff_most.0 },
+            backoff: Backoff {
+                first: self.backoff_first.0,
+                most: self.backoff_most.0,
+                jitter: self.backoff_jitter,
+            },
             on_dead: match self.on_dead {
                 OnDeadLine::Skip => OnDead::Skip,
                 OnDeadLine::Hold => OnDead::Hold,
@@ -224,6 +245,10 @@ impl QueueLine {
             dead_max: self.dead_max,
             dedupe: self.dedupe.0,
             tolls: self.tolls.into_iter().map(QueueTollLine::read).collect::<Result<_, _>>()?,
+            delivery: match (self.delivery, self.delivery_base64) {
+                (None, None) => None,
+                (text, base64) => Some(read(text, base64.as_deref())?),
+            },
         };
         spec.check().map_err(|error| error.to_string())?;
         Ok(spec)

@@ -58,7 +58,7 @@ impl Work {
         }
         let oldest = self.below(self.leases.len().min(2));
         let lease = self.leases.remove(oldest);
-        self.machine.settle(vec![Settle { lease, settlement: Settlement::Done, actual: vec![] }]);
+        self.machine.settle(vec![Settle::new(lease, Settlement::Done)]);
         self.live.remove(&lease.call);
         self.done.push(lease.call);
     }
@@ -147,7 +147,7 @@ fn calls(copied: &Host) -> (Checked, BTreeMap<CallId, usize>) {
     copied.crash();
     let contents = contents(&copied.open().unwrap()).unwrap();
     let calls = contents.facts.into_iter().filter_map(|fact| match fact {
-        Effect::Kept(Kept::Call { id, call, .. }) => Some((id, call.body.len())),
+        Effect::Kept(Kept::Call { id, call, .. }) => Some((id, call.payload.body().len())),
         _ => None,
     });
     (contents.checked, calls.collect())

@@ -46,7 +46,7 @@ fn a_sound_folder_is_counted_and_not_changed() {
     assert!(checked.checkpoint.unwrap().before > SegmentNumber::FIRST, "{checked:?}");
     assert_eq!(checked.journal.torn, None);
     let bodies = contents.facts.iter().filter_map(|fact| match fact {
-        Effect::Kept(Kept::Call { call, .. }) => Some(call.body.len()),
+        Effect::Kept(Kept::Call { call, .. }) => Some(call.payload.body().len()),
         _ => None,
     });
     assert_eq!(bodies.collect::<Vec<_>>(), [1_234, 30]);

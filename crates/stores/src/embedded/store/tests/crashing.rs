@@ -99,7 +99,7 @@ proptest! {
         let most = answered.len() + 1;
         let claim = Claim { queue: queue(), most, lease: None, asks: Span::from_secs(0) };
         let claimed = wait(machine.store().claim(claim)).unwrap();
-        let claimed = claimed.iter().map(|it| (it.started.lease.call, it.body.len()));
+        let claimed = claimed.iter().map(|it| (it.started.lease.call, it.payload.body().len()));
         let claimed: Vec<_> = claimed.collect();
         prop_assert!(claimed.starts_with(&answered), "{:?} of {:?}", claimed, answered);
     }

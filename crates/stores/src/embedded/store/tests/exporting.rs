@@ -11,7 +11,7 @@ use proptest::prelude::*;
 use std::sync::Arc;
 use tollgate_core::contract::conformance::Stage;
 use tollgate_core::contract::{Lanes, Meters};
-use tollgate_core::lanes::{Act, Claim, Effect, Kept, NewCall, Revision, Scope, Write};
+use tollgate_core::lanes::{Act, Claim, Effect, Kept, NewCall, Payload, Revision, Scope, Write};
 use tollgate_core::{Definition, Key, LaneName, Limit, LimitName, Partition, Span, Toll};
 
 fn exported(disk: &Arc<dyn Disk>) -> String {
@@ -55,7 +55,7 @@ fn stopped() -> Machine {
     let call = |body: &[u8], tolls: &[&'static str]| NewCall {
         tolls: tolls.iter().map(|name| toll(name)).collect(),
         dedupe: Some(Key::new(&format!("{body:?}")).unwrap()),
-        body: body.into(),
+        payload: Payload::new(b"{}", body).unwrap(),
         ..NewCall::new(queue(), LaneName::new("line\nfeed").unwrap())
     };
     let calls = [call(b"text", &["rate", "both"]), call(b"\xff\0", &["gone"]), call(b"", &[])];

@@ -171,7 +171,7 @@ pub(super) async fn tell<S: Lanes>(store: &S, step: &Step, seen: &mut Seen) -> S
         }
         Step::Settle { lease, outcome, follow } => {
             let Some(&lease) = recent(&seen.leases, *lease) else { return String::new() };
-            let settle = vec![Settle { lease, settlement: settlement(*outcome), actual: vec![] }];
+            let settle = vec![Settle::new(lease, settlement(*outcome))];
             let enqueue = each(store, follow.as_slice()).await;
             act(store, Act { settle, enqueue, ..Act::default() }, seen).await
         }
@@ -239,7 +239,7 @@ pub(super) async fn told<S: Lanes>(store: &S, seen: &Seen) -> String {
     let calls = calls.map(|told| told.map(|told| (told.attempts, told.position, told.not_before)));
     let calls: Vec<_> = calls.collect();
     let views = store.look(seen.calls.clone()).await.unwrap();
-    let bodies = store.bodies(seen.calls.clone()).await.unwrap();
+    let bodies = store.payloads(seen.calls.clone()).await.unwrap();
     let dead = store.ends(seen.calls.clone()).await.unwrap();
     // Other ends are forgotten when a store is opened again.
     let dead: Vec<_> = dead.into_iter().map(|end| end == Some(End::Dead)).collect();
@@ -313,7 +313,7 @@ async fn each<S: Lanes>(store: &S, calls: &[Fresh]) -> Vec<NewCall> {
         expires: None,
         dedupe: fresh.key.filter(|key| *key < 2).map(key),
         supersedes: fresh.key.filter(|key| *key >= 2).map(key),
-        body: vec![fresh.lane; fresh.body.into()].into(),
+        payload: vec![fresh.lane; fresh.body.into()].into(),
     };
     calls.iter().map(call).collect()
 }

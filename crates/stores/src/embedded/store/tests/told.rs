@@ -22,7 +22,7 @@ impl Machine {
     /// Starts and settles the one call that waits.
     fn end_one(&self, settlement: Settlement) {
         let lease = self.claim(1).remove(0).started.lease;
-        self.settle(vec![Settle { lease, settlement, actual: vec![] }]);
+        self.settle(vec![Settle::new(lease, settlement)]);
     }
 
     /// What history has of a call: attempts, and ends.

@@ -24,7 +24,7 @@ impl Machine {
     pub(super) fn live_through_one(&self) {
         wait(self.store().act(vec![enqueue(500)])).unwrap()[0].as_ref().unwrap();
         let lease = self.claim(1).remove(0).started.lease;
-        let settle = vec![Settle { lease, settlement: Settlement::Done, actual: vec![] }];
+        let settle = vec![Settle::new(lease, Settlement::Done)];
         self.settle(settle);
     }
 
@@ -64,11 +64,11 @@ fn a_body_that_is_needed_for_long_moves_and_comes_back_whole() {
     machine.live_until(|machine| !machine.segments().contains(&oldest));
     machine.crash();
     machine.start();
-    let settle = vec![Settle { lease: held, settlement: Settlement::Release, actual: vec![] }];
+    let settle = vec![Settle::new(held, Settlement::Release)];
     machine.settle(settle);
     let again = machine.claim(2);
     assert_eq!(again.len(), 1);
-    assert_eq!((again[0].started.lease.call, again[0].body.len()), (held.call, 1_234));
+    assert_eq!((again[0].started.lease.call, again[0].payload.body().len()), (held.call, 1_234));
 }
 
 #[test]

@@ -8,7 +8,7 @@ use tollgate_core::contract::{MeterName, PaidLine, Receipt};
 use tollgate_core::lanes::queue::{DEAD_MAX_DEFAULT, LEASE_MAX, PARALLEL_MAX};
 use tollgate_core::lanes::{
     Attempts, Backoff, BodyPath, CallId, DeathCause, End, Lease, LineWaits, NewCall, OnDead, Order,
-    QueueSpec, QueueToll, Scalar, Scope, TollPartition, TollWeight, TollWhen,
+    Payload, QueueSpec, QueueToll, Scalar, Scope, TollPartition, TollWeight, TollWhen,
 };
 use tollgate_core::name::NAME_BYTES_MAX;
 use tollgate_core::rule::slots::HoldId;
@@ -47,7 +47,7 @@ pub(super) fn text() -> impl Strategy<Value = String> {
     prop_oneof!["[a-z]{0,12}", foreign]
 }
 
-pub(super) fn bytes() -> impl Strategy<Value = Vec<u8>> {
+pub(in crate::embedded::codec::tests) fn bytes() -> impl Strategy<Value = Vec<u8>> {
     vec(any::<u8>(), 0..300)
 }
 
@@ -154,13 +154,16 @@ pub(super) fn queue_spec() -> impl Strategy<Value = QueueSpec> {
     let tolls = vec(queue_toll(), 0..=TOLLS_MAX);
     let behaviour = (order, lease, [most.clone(), most.clone(), most], on_dead);
     let dead = prop_oneof![Just(DEAD_MAX_DEFAULT), Just(0), number()];
-    (behaviour, (span(), span()), (depth, dead), span(), tolls).prop_map(
+    let jitter = prop_oneof![Just(0), 1..=100_u8];
+    let delivery = of(bytes().prop_filter("none is none", |it| !it.is_empty()));
+    let more = (tolls, delivery);
+    (behaviour, (span(), span(), jitter), (depth, dead), span(), more).prop_map(
         |(
             (order, lease, [failures, crashes, limited], on_dead),
-            (first, most),
+            (first, most, jitter),
             (depth, dead),
             dedupe,
-            tolls,
+            (tolls, delivery),
         )| {
             QueueSpec {
                 order,
@@ -168,12 +171,13 @@ pub(super) fn queue_spec() -> impl Strategy<Value = QueueSpec> {
                 failures_max: failures,
                 crashes_max: crashes,
                 limited_max: limited,
-                backoff: Backoff { first, most },
+                backoff: Backoff { first, most, jitter },
                 on_dead,
                 depth_max: depth,
                 dead_max: dead,
                 dedupe,
                 tolls,
+                delivery: delivery.map(Into::into),
             }
         },
     )
@@ -281,8 +285,10 @@ pub(super) fn new_call() -> impl Strategy<Value = NewCall> {
     );
     let place = (queue_name(), lane_name(), vec(toll, 0..=TOLLS_MAX), priority());
     let when = (of(instant()), of(instant()));
-    (place, when, of(key()), of(key()), bytes()).prop_map(
-        |((queue, lane, tolls, priority), (not_before, expires), dedupe, supersedes, body)| {
+    let payload = (bytes(), bytes());
+    let payload = payload.prop_map(|(it, body)| Payload::new(&it, &body).unwrap());
+    (place, when, of(key()), of(key()), payload).prop_map(
+        |((queue, lane, tolls, priority), (not_before, expires), dedupe, supersedes, payload)| {
             NewCall {
                 queue,
                 lane,
@@ -292,7 +298,7 @@ pub(super) fn new_call() -> impl Strategy<Value = NewCall> {
                 expires,
                 dedupe,
                 supersedes,
-                body: body.into(),
+                payload,
             }
         },
     )

@@ -3,6 +3,7 @@
 use super::{instant, now};
 use tollgate_core::lanes::{
     Attempts, CallId, Death, DeathCause, Effect, End, Kept, KeptFlight, Lease, LineWaits, NewCall,
+    Payload,
 };
 use tollgate_core::rule::slots::HoldId;
 use tollgate_core::{
@@ -12,9 +13,17 @@ use tollgate_core::{
 const ID: CallId = CallId(300);
 const LEASE: Lease = Lease { call: ID, token: 7 };
 
+#[expect(clippy::too_many_lines, reason = "a table")]
 pub(super) fn golden() -> Vec<(&'static str, Effect)> {
     vec![
-        ("07 00000000 00ac02 8080c8a19b92f5d918 00046d61696c02c3bc00", plainest()),
+        (
+            "07 00000000 00ac02 8080c8a19b92f5d918 00046d61696c02c3bc00",
+            plainest(Payload::default()),
+        ),
+        (
+            "1c 06000000 02007b7d 6f6b 00ac02 8080c8a19b92f5d918 00046d61696c02c3bc00",
+            plainest(in_envelope()),
+        ),
         (
             "07 05000000 68656c6c6f01ac02 8a80c8a19b92f5d918 \
              f9 046d61696c 02c3bc 02 020673747269706501 0106737472697065026575e807 14 09 0164 0173 06",
@@ -39,11 +48,25 @@ pub(super) fn golden() -> Vec<(&'static str, Effect)> {
         ),
         (
             "0b ac0207 8580c8a19b92f5d918 050201c801",
-            Effect::Settled { lease: LEASE, actual: [1, 200].into(), now: now() },
+            Effect::Settled {
+                lease: LEASE,
+                actual: [1, 200].into(),
+                now: now(),
+                report: [].into(),
+            },
         ),
         (
             "0b ac0207 8580c8a19b92f5d918 0500",
-            Effect::Settled { lease: LEASE, actual: [].into(), now: now() },
+            Effect::Settled { lease: LEASE, actual: [].into(), now: now(), report: [].into() },
+        ),
+        (
+            "1d ac0207 8580c8a19b92f5d918 0500 026f6b",
+            Effect::Settled {
+                lease: LEASE,
+                actual: [].into(),
+                now: now(),
+                report: (*b"ok").into(),
+            },
         ),
         (
             "0c ac0201 8580c8a19b92f5d918 05c60f",
@@ -71,7 +94,11 @@ pub(super) fn golden() -> Vec<(&'static str, Effect)> {
         ),
         (
             "43 05000000 68656c6c6f04ac02 8080c8a19b92f5d918 00046d61696c02c3bc00",
-            Effect::Kept(kept_at_rest()),
+            Effect::Kept(kept_at_rest((*b"hello").into())),
+        ),
+        (
+            "46 06000000 02007b7d 6f6b 04ac02 8080c8a19b92f5d918 00046d61696c02c3bc00",
+            Effect::Kept(kept_at_rest(in_envelope())),
         ),
         (
             "43 00000000 0bac02 8080c8a19b92f5d918 \
@@ -94,8 +121,13 @@ fn waits() -> LineWaits {
     [(0, Span::from_millis(10)), (1, Span::from_nanos(5))].into_iter().collect()
 }
 
-fn plainest() -> Effect {
-    let call = Box::new(call());
+/// A body in an envelope.
+fn in_envelope() -> Payload {
+    Payload::new(b"{}", b"ok").unwrap()
+}
+
+fn plainest(payload: Payload) -> Effect {
+    let call = Box::new(NewCall { payload, ..call() });
     Effect::Accepted { id: ID, call, arrival: None, remembered: instant(0) }
 }
 
@@ -114,7 +146,7 @@ fn fullest() -> Effect {
         expires: Some(instant(5)),
         dedupe: Some(Key::new("d").unwrap()),
         supersedes: Some(Key::new("s").unwrap()),
-        body: b"hello".as_slice().into(),
+        payload: (*b"hello").into(),
         ..call()
     });
     Effect::Accepted { id: ID, call, arrival: Some(6), remembered: instant(10) }
@@ -137,7 +169,7 @@ fn call() -> NewCall {
         expires: None,
         dedupe: None,
         supersedes: None,
-        body: [].into(),
+        payload: Payload::default(),
     }
 }
 
@@ -149,10 +181,10 @@ fn ended(end: End) -> Effect {
     Effect::Ended { id: ID, end }
 }
 
-fn kept_at_rest() -> Kept {
+fn kept_at_rest(payload: Payload) -> Kept {
     Kept::Call {
         id: ID,
-        call: Box::new(NewCall { body: b"hello".as_slice().into(), ..call() }),
+        call: Box::new(NewCall { payload, ..call() }),
         arrival: None,
         attempts: None,
         rests_until: instant(0),

@@ -16,6 +16,7 @@ pub(super) fn golden() -> Vec<(&'static str, Effect)> {
     settings().into_iter().chain(receipts_and_records()).chain(kept()).collect()
 }
 
+#[expect(clippy::too_many_lines, reason = "a table")]
 fn settings() -> Vec<(&'static str, Effect)> {
     let day = Span::from_days(1);
     let windows = Limit::fixed_window(2, Span::from_secs(1))
@@ -33,6 +34,18 @@ fn settings() -> Vec<(&'static str, Effect)> {
             limit_defined(Some(Limit::sliding_window(7, day).and(Limit::concurrency(20)))),
         ),
         (
+            "02 046d61696c 01c801 01 02 03 ffffffff0f 04 05 0d 06 07 00 19 027b7d",
+            Effect::QueueDefined {
+                name: queue(),
+                spec: QueueSpec {
+                    backoff: Backoff { jitter: 25, ..spec().backoff },
+                    delivery: Some((*b"{}").into()),
+                    tolls: vec![],
+                    ..spec()
+                },
+            },
+        ),
+        (
             "02 046d61696c 00 80d88ee16f 14 03 64 8094ebdc03 80f092cbdd08 00 c0843d 80e0a596bb11 00",
             Effect::QueueDefined { name: queue(), spec: QueueSpec::default() },
         ),
@@ -45,6 +58,18 @@ fn settings() -> Vec<(&'static str, Effect)> {
             "02 046d61696c 01c801 01 02 03 ffffffff0f 04 05 03 06 07 02 \
              020673747269706509 010673747269706503616c6c 00",
             Effect::QueueDefined { name: queue(), spec: QueueSpec { dead_max: 0, ..spec() } },
+        ),
+        (
+            "02 046d61696c 01c801 01 02 03 ffffffff0f 04 05 0d 06 07 00 19 027b7d",
+            Effect::QueueDefined {
+                name: queue(),
+                spec: QueueSpec {
+                    backoff: Backoff { jitter: 25, ..spec().backoff },
+                    delivery: Some((*b"{}").into()),
+                    tolls: vec![],
+                    ..spec()
+                },
+            },
         ),
         (
             "02 046d61696c 00 80d88ee16f 14 03 64 8094ebdc03 80f092cbdd08 00 c0843d 80e0a596bb11 02 \
@@ -176,12 +201,13 @@ fn spec() -> QueueSpec {
         failures_max: 2,
         crashes_max: 3,
         limited_max: u32::MAX,
-        backoff: Backoff { first: Span::from_nanos(4), most: Span::from_nanos(5) },
+        backoff: Backoff::doubling(Span::from_nanos(4), Span::from_nanos(5)),
         on_dead: OnDead::Hold,
         depth_max: 6,
         dead_max: DEAD_MAX_DEFAULT,
         dedupe: Span::from_nanos(7),
         tolls: vec![toll(None, Some(Priority::MAX)), toll(LimitName::new("all").ok(), None)],
+        delivery: None,
     }
 }
 

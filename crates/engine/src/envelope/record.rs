@@ -1,0 +1,143 @@
+//! Envelopes and deliveries as they are kept: JSON, where what is not said is left out.
+
+use super::{CostPath, Delivery, Envelope, TraceParent};
+use crate::error::Error;
+use serde::{Deserialize, Serialize};
+use tollgate_core::Span;
+use tollgate_core::contract::StoreError;
+
+#[derive(Serialize, Deserialize)]
+struct EnvelopeRecord {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    trace: Option<String>,
+    #[serde(flatten)]
+    delivery: DeliveryRecord,
+}
+
+#[derive(Serialize, Deserialize, Default)]
+struct DeliveryRecord {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    destination: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    method: Option<String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    headers: Vec<(String, String)>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    timeout: Option<Span>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    retries: Option<u32>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    retry_delay: Option<String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    fatal: Vec<u16>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    costs: Vec<(String, String)>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    callback: Option<Box<Self>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    failure_callback: Option<Box<Self>>,
+}
+
+pub(super) fn write_envelope(envelope: &Envelope) -> Result<Vec<u8>, Error> {
+    let Envelope { trace, delivery } = envelope;
+    let trace = trace.as_ref().map(|trace| trace.as_str().to_owned());
+    let record = EnvelopeRecord { trace, delivery: DeliveryRecord::new(delivery) };
+    serde_json::to_vec(&record).map_err(|error| damaged(&error))
+}
+
+pub(super) fn read_envelope(bytes: &[u8]) -> Result<Envelope, Error> {
+    let record: EnvelopeRecord = serde_json::from_slice(bytes).map_err(|error| damaged(&error))?;
+    let trace = record.trace.and_then(|trace| TraceParent::new(&trace));
+    Ok(Envelope { trace, delivery: record.delivery.delivery() })
+}
+
+pub(super) fn write_delivery(delivery: &Delivery) -> Result<Box<[u8]>, Error> {
+    let record = DeliveryRecord::new(delivery);
+    Ok(serde_json::to_vec(&record).map_err(|error| damaged(&error))?.into())
+}
+
+pub(super) fn read_delivery(bytes: &[u8]) -> Result<Delivery, Error> {
+    let record: DeliveryRecord = serde_json::from_slice(bytes).map_err(|error| damaged(&error))?;
+    Ok(record.delivery())
+}
+
+impl DeliveryRecord {
+    fn new(delivery: &Delivery) -> Self {
+        let nested = |callback: &Option<Box<Delivery>>| {
+            callback.as_ref().map(|callback| Box::new(Self::new(callback)))
+        };
+        let cost = |cost: &CostPath| (cost.limit.clone(), cost.from.clone());
+        Self {
+            destination: delivery.destination.clone(),
+            method: delivery.method.clone(),
+            headers: delivery.headers.clone(),
+            timeout: delivery.timeout,
+            retries: delivery.retries,
+            retry_delay: delivery.retry_delay.clone(),
+            fatal: delivery.fatal.clone(),
+            costs: delivery.costs.iter().map(cost).collect(),
+            callback: nested(&delivery.callback),
+            failure_callback: nested(&delivery.failure_callback),
+        }
+    }
+
+    fn delivery(self) -> Delivery {
+        let nested =
+            |callback: Option<Box<Self>>| callback.map(|callback| Box::new(callback.delivery()));
+        Delivery {
+            destination: self.destination,
+            method: self.method,
+            headers: self.headers,
+            timeout: self.timeout,
+            retries: self.retries,
+            retry_delay: self.retry_delay,
+            fatal: self.fatal,
+            costs: self.costs.into_iter().map(|(limit, from)| CostPath { limit, from }).collect(),
+            callback: nested(self.callback),
+            failure_callback: nested(self.failure_callback),
+        }
+    }
+}
+
+fn damaged(error: &dyn std::fmt::Display) -> Error {
+    let reason = format!("how a call is delivered cannot be read or written: {error}");
+    StoreError::Failed { reason }.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn everything_is_read_as_it_was_written() {
+        let callback = Delivery {
+            destination: Some("https://b.example/done".to_owned()),
+            retries: Some(1),
+            ..Delivery::default()
+        };
+        let delivery = Delivery {
+            destination: Some("https://a.example/".to_owned()),
+            method: Some("PUT".to_owned()),
+            headers: vec![("x-a".to_owned(), "1".to_owned())],
+            timeout: Some(Span::from_secs(3)),
+            retries: Some(2),
+            retry_delay: Some("pow(2, retried) * 100".to_owned()),
+            fatal: vec![400, 404],
+            costs: vec![CostPath { limit: "tpm".to_owned(), from: "body.usage".to_owned() }],
+            callback: Some(Box::new(callback.clone())),
+            failure_callback: Some(Box::new(callback)),
+        };
+        let trace = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+        for envelope in [
+            Envelope { trace: TraceParent::new(trace), delivery: delivery.clone() },
+            Envelope { trace: None, delivery: delivery.clone() },
+            Envelope { trace: TraceParent::new(trace), delivery: Delivery::default() },
+            Envelope::default(),
+        ] {
+            let payload = envelope.around(b"body").unwrap();
+            assert_eq!(payload.body(), b"body");
+            assert_eq!(Envelope::of(&payload).unwrap(), envelope);
+        }
+        assert_eq!(Delivery::from_bytes(&delivery.to_bytes().unwrap()).unwrap(), delivery);
+    }
+}
