@@ -11,6 +11,8 @@ mod limiter;
 mod limits;
 mod locked;
 mod pass;
+#[cfg(feature = "push")]
+pub mod push;
 mod report;
 mod stand;
 mod table;
