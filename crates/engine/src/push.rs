@@ -1,3 +1,4 @@
 //! What push decides before and after it sends a call over HTTP. Nothing here does IO or reads a clock.
 
 pub mod expression;
+pub mod feedback;
