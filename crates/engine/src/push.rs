@@ -2,3 +2,4 @@
 
 pub mod expression;
 pub mod feedback;
+pub mod signature;
