@@ -1,5 +1,6 @@
 //! What push decides before and after it sends a call over HTTP. Nothing here does IO or reads a clock.
 
+pub mod address;
 pub mod expression;
 pub mod feedback;
 pub mod signature;
