@@ -4,4 +4,5 @@ pub mod address;
 pub mod destination;
 pub mod expression;
 pub mod feedback;
+pub mod headers;
 pub mod signature;
