@@ -82,7 +82,7 @@ impl Opened {
 }
 
 /// Gives up, loudly, on what takes too long.
-async fn patiently<T>(future: impl Future<Output = T>) -> T {
+pub(crate) async fn patiently<T>(future: impl Future<Output = T>) -> T {
     tokio::time::timeout(PATIENCE, future).await.expect("it happens at once")
 }
 

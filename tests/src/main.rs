@@ -15,6 +15,8 @@ mod http;
 #[cfg(test)]
 mod lanes;
 #[cfg(test)]
+mod push;
+#[cfg(test)]
 mod readme;
 #[cfg(test)]
 mod regressions;

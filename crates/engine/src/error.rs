@@ -186,6 +186,10 @@ pub enum AskError {
     /// The name does not do.
     #[error(transparent)]
     Name(#[from] NameError),
+    /// Where calls are to be delivered to is no place for that.
+    #[cfg(feature = "push")]
+    #[error(transparent)]
+    Destination(#[from] crate::push::destination::DestinationError),
     /// More goes with a body than may.
     #[error(transparent)]
     Envelope(#[from] EnvelopeTooLong),

@@ -41,6 +41,9 @@ use limits::{Known, UNSAID};
 use pulse::Pulse;
 use schedules::Ticks;
 use std::sync::Arc;
+use tokio::sync::Notify;
+#[cfg(feature = "push")]
+use tollgate_core::Timestamp;
 use tollgate_core::contract::Lanes;
 use tollgate_core::lanes::{
     Act, Acted, CallId, Claimed, Explanation, Lease, QueueSpec, Record, Scope, Settle, Settlement,
@@ -78,6 +81,8 @@ struct Parts<S> {
     numbers: Numbers,
     waiting: Waiting,
     ticks: Ticks,
+    /// Told when a queue was defined or removed.
+    queues: Notify,
 }
 
 impl<S: Lanes + Clone + 'static> Engine<S> {
@@ -88,8 +93,9 @@ impl<S: Lanes + Clone + 'static> Engine<S> {
         let claims = Arc::new(Claims::default());
         let driver = Arc::new(Driver::start(store.clone(), &pulse, &claims)?);
         let (holds, known, ticks) = (Holds::default(), Known::default(), Ticks::default());
-        let numbers = Numbers::default();
-        let parts = Arc::new(Parts { store, pulse, claims, holds, known, numbers, waiting, ticks });
+        let (numbers, queues) = (Numbers::default(), Notify::new());
+        let parts =
+            Arc::new(Parts { store, pulse, claims, holds, known, numbers, waiting, ticks, queues });
         parts.load_audit().await?;
         parts.load_limits().await?;
         parts.load_schedules().await?;
@@ -109,6 +115,30 @@ impl<S: Lanes + 'static> Engine<S> {
         Ok(self.parts.store.now().await?)
     }
 
+    /// Ready once a queue was defined or removed, of those who ask for one.
+    #[cfg(feature = "push")]
+    pub(crate) async fn queues_changed(&self) {
+        self.parts.queues.notified().await;
+    }
+
+    /// Ready after so long.
+    #[cfg(feature = "push")]
+    pub(crate) async fn rest(&self, span: Span) {
+        self.parts.pulse.sleep(span).await;
+    }
+
+    /// Limit time, as the engine's clock tells it.
+    #[cfg(feature = "push")]
+    pub(crate) fn clock_now(&self) -> Timestamp {
+        self.parts.pulse.clock.now()
+    }
+
+    /// The wall clock.
+    #[cfg(feature = "push")]
+    pub(crate) fn wall(&self) -> Timestamp {
+        self.parts.pulse.clock.wall()
+    }
+
     /// Defines a queue, or changes it: at once, for waiting calls, too.
     pub async fn define_queue(&self, queue: &str, spec: QueueSpec) -> Result<(), Error> {
         self.define_queue_as(UNSAID, queue, spec).await
@@ -121,7 +151,11 @@ impl<S: Lanes + 'static> Engine<S> {
         queue: &str,
         spec: QueueSpec,
     ) -> Result<(), Error> {
-        self.parts.define_queue_as(who, queue_name(queue)?, spec).await
+        #[cfg(feature = "push")]
+        let spec = self.capped(spec).await?;
+        self.parts.define_queue_as(who, queue_name(queue)?, spec).await?;
+        self.parts.queues.notify_one();
+        Ok(())
     }
 
     /// Removes a queue that has no calls; says whether there was one. Schedules that hand in to it say
@@ -132,7 +166,9 @@ impl<S: Lanes + 'static> Engine<S> {
 
     /// Removes a queue and writes down who did.
     pub async fn remove_queue_as(&self, who: &str, queue: &str) -> Result<bool, Error> {
-        self.parts.remove_queue_as(who, queue_name(queue)?).await
+        let is_removed = self.parts.remove_queue_as(who, queue_name(queue)?).await?;
+        self.parts.queues.notify_one();
+        Ok(is_removed)
     }
 
     /// Hands in calls of a queue, all or none; their names in order. The answer to a duplicate is the

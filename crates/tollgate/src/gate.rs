@@ -5,10 +5,14 @@ mod consume;
 mod events;
 mod limits;
 mod meters;
+#[cfg(feature = "push")]
+mod push;
 
 pub use calls::Worker;
 pub use events::Events;
 pub use meters::Load;
+#[cfg(feature = "push")]
+pub use push::Pusher;
 
 use crate::embedded::{Disk, Embedded, HistorySettings, OpenError, RealDisk, StoreSettings};
 use std::path::Path;

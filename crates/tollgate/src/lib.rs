@@ -25,6 +25,8 @@ pub mod embedded;
 mod gate;
 pub mod lanes;
 
+#[cfg(feature = "push")]
+pub use gate::Pusher;
 pub use gate::{Builder, Events, GateError, Load, Tollgate, Worker};
 pub use tollgate_core::rule::UNITS_MAX;
 pub use tollgate_core::rule::slots::HoldId;
@@ -32,6 +34,8 @@ pub use tollgate_core::{
     Align, Cause, Cron, CronError, Limit, LimitError, NameError, Now, Opening, Payment, Priority,
     RuleSpec, Span, SpanError, Standing, Timestamp,
 };
+#[cfg(feature = "push")]
+pub use tollgate_engine::push;
 #[cfg(feature = "tower")]
 pub use tollgate_engine::tower;
 pub use tollgate_engine::{

@@ -73,6 +73,14 @@ impl BodyPath {
         Ok(Self { text: text.into(), steps: steps.into() })
     }
 
+    /// The whole number from 0 on that a body has there; `None` if it is not JSON, or has something else.
+    pub fn whole_number_in(&self, body: &[u8]) -> Option<u64> {
+        match read(body, &[self]).ok()?.pop()? {
+            Found::Whole(number) => u64::try_from(number).ok(),
+            _ => None,
+        }
+    }
+
     /// As it is written.
     pub fn as_str(&self) -> &str {
         &self.text

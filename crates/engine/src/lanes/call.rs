@@ -190,10 +190,16 @@ impl Call {
                 hears_feedback: owed.hears_feedback,
             })
         });
+        #[cfg_attr(not(feature = "push"), expect(unused_mut, reason = "only pushes owe more"))]
+        let mut tolls = tolls.collect::<Result<Vec<_>, _>>()?;
+        #[cfg(feature = "push")]
+        if let Some(destination) = &self.envelope.delivery.destination {
+            tolls.push(crate::push::caps::toll(destination)?);
+        }
         Ok(NewCall {
             queue,
             lane: LaneName::new(&self.lane)?,
-            tolls: tolls.collect::<Result<_, _>>()?,
+            tolls,
             priority: self.priority,
             not_before: self.due.wall(now),
             expires: self.expires.and_then(|expires| expires.wall(now)),

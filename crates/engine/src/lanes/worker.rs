@@ -14,7 +14,7 @@ use std::sync::Arc;
 use tokio::task::{Id, JoinError, JoinSet};
 use tollgate_core::contract::Lanes;
 use tollgate_core::lanes::queue::LEASE_MAX;
-use tollgate_core::lanes::{CallId, Claimed, Lease};
+use tollgate_core::lanes::{Attempts, CallId, Claimed, Lease};
 use tollgate_core::{LaneName, QueueName, Span, Timestamp};
 
 /// How long one claim waits before it is made anew.
@@ -70,6 +70,8 @@ pub struct Job {
     pub envelope: Envelope,
     /// Which start of it, from 1: failures, crashes and pauses before it are counted.
     pub attempt: u32,
+    /// What came of those before.
+    pub tried: Attempts,
     /// What it is settled with. Its token is higher than that of every start before: an upstream that
     /// remembers the highest can refuse a worker that lost its lease.
     pub lease: Lease,
@@ -88,6 +90,7 @@ impl Job {
             body: payload.body().into(),
             envelope: Envelope::of(&payload).unwrap_or_default(),
             attempt: before.saturating_add(1),
+            tried,
             lease: started.lease,
             started: started.at,
         }

@@ -12,6 +12,8 @@ use tollgate_core::lanes::{CallId, Event};
 
 /// How much is read for one page.
 const PAGE_BYTES_MAX: u64 = 64 << 20;
+/// How much of reports is told on one page.
+pub(super) const PAGE_REPORTS_MAX: usize = 16 << 20;
 
 impl Shelf {
     /// The events of a call, oldest first. What is sealed is found by its index.
@@ -74,30 +76,34 @@ impl Shelf {
     pub(super) fn page(&self, query: &HistoryQuery) -> Result<HistoryPage, LogError> {
         let most = query.most.min(EVENTS_MAX);
         let mut page = HistoryPage::default();
-        let mut read = 0;
+        let (mut read, mut reports) = (0, 0);
         if most == 0 {
             return Ok(page);
         }
         let segments = self.books().newest_first(query);
         for (number, summary) in segments {
-            if read >= PAGE_BYTES_MAX {
+            if read >= PAGE_BYTES_MAX || reports >= PAGE_REPORTS_MAX {
                 page.next = Some(cursor(number, u32::MAX));
                 return Ok(page);
             }
             read += summary.bytes;
             let room = most - page.events.len();
-            let mut last = VecDeque::with_capacity(room.min(1_024));
+            let mut last: VecDeque<(u32, Event)> = VecDeque::with_capacity(room.min(1_024));
+            let mut is_full = false;
             self.scan(number, |place, event| {
                 let is_older = query.after.is_none_or(|after| cursor(number, place) < after);
                 if is_older && query.wants(&event) {
-                    if last.len() == room {
-                        last.pop_front();
-                    }
+                    reports += event.report_bytes();
                     last.push_back((place, event));
+                    while last.len() > room || (reports > PAGE_REPORTS_MAX && last.len() > 1) {
+                        let dropped = last.pop_front();
+                        reports -= dropped.map_or(0, |(_, event)| event.report_bytes());
+                        is_full = true;
+                    }
                 }
             })?;
             let oldest = last.front().map(|(place, _)| *place);
-            let is_full = last.len() == room;
+            is_full |= last.len() == room;
             page.events.extend(last.into_iter().rev().map(|(_, event)| event));
             if is_full {
                 page.next = oldest.map(|place| cursor(number, place));

@@ -8,6 +8,7 @@ use std::collections::BTreeSet;
 use std::io;
 use std::sync::Arc;
 use tollgate_core::Timestamp;
+use tollgate_core::lanes::act::REPORT_BYTES_MAX;
 use tollgate_core::lanes::{CallId, Event};
 
 const PREFIX: &str = "history-";
@@ -16,8 +17,10 @@ pub(super) const BROKEN: &str = ".broken";
 /// The first byte of a record that says up to where in the journal its segment reaches; those of
 /// events are lower.
 const REACHES: u8 = 0xF0;
-/// Longer than any event: two names, and one for each toll, of 512 bytes.
-const EVENT_BYTES_MAX: usize = 16 << 10;
+/// Longer than any event: two names, and one for each toll, of 512 bytes, and a report.
+const EVENT_BYTES_MAX: usize = (16 << 10) + REPORT_BYTES_MAX;
+/// Read at first: most events are shorter.
+const EVENT_BYTES: usize = 1 << 10;
 
 /// Where the event of a call is.
 pub(super) type Entry = (CallId, u32);
@@ -157,11 +160,15 @@ pub(super) fn read(
 pub(super) fn events_at(file: &dyn DiskFile, offset: u32) -> io::Result<Vec<Event>> {
     let offset = u64::from(offset);
     let rest = file.length()?.saturating_sub(offset);
-    let bytes = usize::try_from(rest).unwrap_or(usize::MAX).min(EVENT_BYTES_MAX);
-    let mut record = vec![0; bytes];
-    file.read(offset, &mut record)?;
-    let events = codec::decode_events(&record);
-    Ok(events.map_or(vec![], |(event, ended)| [event].into_iter().chain(ended).collect()))
+    let rest = usize::try_from(rest).unwrap_or(usize::MAX);
+    for most in [EVENT_BYTES, EVENT_BYTES_MAX] {
+        let mut record = vec![0; rest.min(most)];
+        file.read(offset, &mut record)?;
+        if let Ok((event, ended)) = codec::decode_events(&record) {
+            return Ok([event].into_iter().chain(ended).collect());
+        }
+    }
+    Ok(vec![])
 }
 
 /// The same error with the name that its file has in the folder.

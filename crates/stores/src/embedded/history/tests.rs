@@ -9,7 +9,8 @@ use crate::embedded::waiting::wait;
 use proptest::prelude::*;
 use std::sync::{Arc, Mutex};
 use tollgate_core::contract::HistoryQuery;
-use tollgate_core::lanes::{CallId, End, Event, What};
+use tollgate_core::lanes::act::REPORT_BYTES_MAX;
+use tollgate_core::lanes::{CallId, End, Event, Outcome, What};
 use tollgate_core::{LaneName, Now, QueueName, Span, Timestamp};
 
 /// A disk with history, and a clock that is set by hand.
@@ -247,4 +248,40 @@ fn what_comes_too_fast_is_dropped_and_counted() {
     world.history().intake().tell(Told { events, until: Position::from_bits(1) });
     assert_eq!(world.history().dropped(), super::WAITING_MAX as u64 + 1);
     assert_eq!(world.kept(), Vec::<u64>::new());
+}
+
+#[test]
+fn long_reports_are_kept_whole_and_a_page_holds_no_more_of_them_than_fits() {
+    let mut world = World::new(1, 256 << 20);
+    let at = *world.clock.lock().unwrap();
+    let reported = |call| {
+        let (waits, report) = ([].into(), vec![7; REPORT_BYTES_MAX].into());
+        let what = What::Settled {
+            token: 1,
+            attempt: 1,
+            started: at,
+            waits,
+            outcome: Outcome::Done,
+            report,
+        };
+        Event { what, ..event(call, at) }
+    };
+    let fit = (super::query::PAGE_REPORTS_MAX / REPORT_BYTES_MAX) as u64;
+    for call in 0..fit + 9 {
+        let until = Position::from_bits(call + 1);
+        world.history().intake().tell(Told { events: vec![reported(call)], until });
+    }
+    wait(world.history().flushed());
+    for _ in 0..2 {
+        let mut query = HistoryQuery { most: 10_000, ..HistoryQuery::default() };
+        let first = world.history().page(&query).unwrap();
+        assert_eq!(first.events.len() as u64, fit);
+        query.after = first.next;
+        assert_eq!(world.history().page(&query).unwrap().events.len(), 9);
+        for call in [0, fit] {
+            assert_eq!(world.history().find(CallId(call)).unwrap(), [reported(call)]);
+        }
+        world.close();
+        world.open();
+    }
 }

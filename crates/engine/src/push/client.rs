@@ -1,0 +1,143 @@
+//! Sending requests: over pooled connections, HTTP/1.1 or HTTP/2 as the destination speaks, and reading
+//! of an answer as much as is wanted. Redirects are not followed: a redirect is an answer.
+
+use super::address::AddressPolicy;
+use super::answer::Answer;
+use super::connector::Connector;
+use super::signature::SigningKeys;
+use bytes::Bytes;
+use http::{Request, Response};
+use http_body_util::{BodyExt, Full};
+use hyper::body::Incoming;
+use hyper_util::client::legacy;
+use hyper_util::rt::{TokioExecutor, TokioTimer};
+use rustls_pki_types::CertificateDer;
+use std::error::Error;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::rustls::crypto::ring;
+use tokio_rustls::rustls::{self, ClientConfig, RootCertStore};
+use tollgate_core::Span;
+
+/// How long a connection waits for another request.
+const IDLE: Duration = Duration::from_secs(30);
+/// Most connections to one host that wait for another request.
+const IDLE_MAX: usize = 64;
+/// Most bytes of the head of an answer.
+const HEAD_BYTES_MAX: u16 = 32 << 10;
+/// How long an answer may take unless a queue or call says otherwise.
+const TIMEOUT: Span = Span::from_secs(30);
+/// How much of an answer is read where its body is wanted: for a cost, or a callback.
+const BODY_BYTES_MAX: usize = 256 << 10;
+/// How much of it is read where it is only to be shown.
+pub(super) const BODY_BYTES_SHOWN: usize = 16 << 10;
+
+/// How pushes are made.
+#[derive(Debug, Clone)]
+pub struct PushSettings {
+    /// Which addresses may be connected to beyond public ones.
+    pub addresses: AddressPolicy,
+    /// How long an answer may take unless a queue or call says otherwise; 30 s by default.
+    pub timeout: Span,
+    /// How much of an answer is read where its body is wanted; 256 KiB by default.
+    pub body_bytes_max: usize,
+    /// With which keys requests are signed, as Standard Webhooks says; `None`: they are not.
+    pub signing: Option<SigningKeys>,
+    /// Authorities that are trusted besides those of the system.
+    pub authorities: Vec<CertificateDer<'static>>,
+}
+
+impl Default for PushSettings {
+    fn default() -> Self {
+        Self {
+            addresses: AddressPolicy::default(),
+            timeout: TIMEOUT,
+            body_bytes_max: BODY_BYTES_MAX,
+            signing: None,
+            authorities: Vec::new(),
+        }
+    }
+}
+
+/// Why pushes cannot be made at all.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum PushError {
+    /// An authority's certificate is none.
+    #[error("a certificate of an authority to trust cannot be read: {0}")]
+    Authority(#[source] rustls::Error),
+    /// Encryption cannot be set up.
+    #[error("TLS cannot be set up: {0}")]
+    Tls(#[source] rustls::Error),
+}
+
+/// A client, and its connections.
+#[derive(Clone)]
+pub(super) struct Client {
+    pool: legacy::Client<Connector, Full<Bytes>>,
+}
+
+impl Client {
+    pub(super) fn new(settings: &PushSettings) -> Result<Self, PushError> {
+        let mut roots = RootCertStore::empty();
+        roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+        for authority in &settings.authorities {
+            roots.add(authority.clone()).map_err(PushError::Authority)?;
+        }
+        let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()));
+        let config = config.with_safe_default_protocol_versions().map_err(PushError::Tls)?;
+        let mut config = config.with_root_certificates(roots).with_no_client_auth();
+        config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+        let tls = TlsConnector::from(Arc::new(config));
+        let pool = legacy::Client::builder(TokioExecutor::new())
+            .timer(TokioTimer::new())
+            .pool_timer(TokioTimer::new())
+            .pool_idle_timeout(IDLE)
+            .pool_max_idle_per_host(IDLE_MAX)
+            .http1_max_buf_size(HEAD_BYTES_MAX.into())
+            .http2_max_header_list_size(HEAD_BYTES_MAX.into())
+            .build(Connector::new(settings.addresses.clone(), tls));
+        Ok(Self { pool })
+    }
+
+    /// Sends a request and reads the answer, of its body up to `most` bytes.
+    pub(super) async fn send(
+        &self,
+        request: Request<Full<Bytes>>,
+        most: usize,
+    ) -> Result<Answer, String> {
+        let response = self.pool.request(request).await.map_err(|error| told(&error))?;
+        read(response, most)
+            .await
+            .map_err(|error| format!("the answer broke off: {}", told(&error)))
+    }
+}
+
+async fn read(response: Response<Incoming>, most: usize) -> Result<Answer, hyper::Error> {
+    let (head, mut incoming) = response.into_parts();
+    let (mut body, mut is_cut) = (Vec::new(), false);
+    while let Some(frame) = incoming.frame().await {
+        let Ok(data) = frame?.into_data() else { continue };
+        let room = most - body.len();
+        body.extend_from_slice(data.get(..room).unwrap_or(&data));
+        if data.len() > room {
+            // Nobody wants the rest: the connection is closed with it.
+            is_cut = true;
+            break;
+        }
+    }
+    Ok(Answer { status: head.status, headers: head.headers, body, is_cut })
+}
+
+/// The innermost cause: those around it say that there is one.
+fn told(error: &dyn Error) -> String {
+    let mut cause = error;
+    while let Some(inner) = cause.source() {
+        cause = inner;
+    }
+    match cause.to_string() {
+        text if text == error.to_string() => text,
+        text => format!("{error}: {text}"),
+    }
+}

@@ -1,0 +1,200 @@
+//! The pusher: a worker for each queue that is delivered, for as long as it is.
+
+use super::answer::Answered;
+use super::callback::{self, QUEUE_SUFFIX};
+use super::caps;
+use super::client::{BODY_BYTES_SHOWN, Client, PushError, PushSettings};
+use super::request::request;
+use super::verdict::{Becomes, Case, verdict};
+use crate::envelope::Delivery;
+use crate::error::Error;
+use crate::lanes::{Engine, Job, Outcome};
+use bytes::Bytes;
+use parking_lot::Mutex;
+use std::collections::HashMap;
+use std::future::Future;
+use std::pin::pin;
+use std::sync::Arc;
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+use tollgate_core::contract::{Lanes, PAGE_MAX, QueueState};
+use tollgate_core::lanes::QueueSpec;
+use tollgate_core::{QueueName, Span};
+
+/// How often queues are looked at when nobody said that they changed: another process may change them.
+const LOOK_AGAIN: Span = Span::from_secs(10);
+/// Most pushes of one queue that a worker has in hand; how many there may be is said by limits.
+const HANDS: usize = 10_000;
+
+/// Delivers the calls of all queues that say where to.
+pub struct Pusher<S> {
+    engine: Engine<S>,
+    client: Client,
+    settings: Arc<PushSettings>,
+}
+
+impl<S> Clone for Pusher<S> {
+    fn clone(&self) -> Self {
+        let Self { engine, client, settings } = self;
+        Self { engine: engine.clone(), client: client.clone(), settings: settings.clone() }
+    }
+}
+
+impl<S> std::fmt::Debug for Pusher<S> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Pusher").field("settings", &self.settings).finish_non_exhaustive()
+    }
+}
+
+/// A queue that is delivered.
+struct Served {
+    /// As the queue is at the moment.
+    state: Arc<Mutex<Arc<Spec>>>,
+    /// Dropped to end its worker.
+    _alive: watch::Sender<()>,
+}
+
+/// How a queue is delivered.
+struct Spec {
+    queue: QueueSpec,
+    delivery: Delivery,
+}
+
+impl<S: Lanes + Clone + 'static> Pusher<S> {
+    /// One for an engine, with connections of its own.
+    pub fn new(engine: Engine<S>, settings: PushSettings) -> Result<Self, PushError> {
+        let client = Client::new(&settings)?;
+        Ok(Self { engine, client, settings: Arc::new(settings) })
+    }
+
+    /// Delivers until this is ready, and then finishes what is on its way. Ends early if the store fails.
+    pub async fn run(self, stop: impl Future<Output = ()> + Send) -> Result<(), Error> {
+        let mut stop = pin!(stop);
+        let mut served: HashMap<QueueName, Served> = HashMap::new();
+        let mut workers: JoinSet<(QueueName, Result<(), Error>)> = JoinSet::new();
+        loop {
+            self.look(&mut served, &mut workers).await?;
+            tokio::select! {
+                () = &mut stop => break,
+                () = self.engine.queues_changed() => {}
+                () = self.engine.rest(LOOK_AGAIN) => {}
+                Some(ended) = workers.join_next() => {
+                    // One that panicked is started anew when queues are looked at next.
+                    let Ok((queue, result)) = ended else { continue };
+                    served.remove(&queue);
+                    result?;
+                }
+            }
+        }
+        drop(served);
+        while workers.join_next().await.is_some() {}
+        Ok(())
+    }
+
+    /// Starts workers for queues that are delivered, and ends those of others.
+    async fn look(
+        &self,
+        served: &mut HashMap<QueueName, Served>,
+        workers: &mut JoinSet<(QueueName, Result<(), Error>)>,
+    ) -> Result<(), Error> {
+        let found = self.delivered().await?;
+        served.retain(|queue, _| found.contains_key(queue));
+        for (queue, spec) in found {
+            let spec = Arc::new(spec);
+            match served.get(&queue) {
+                Some(known) => *known.state.lock() = spec,
+                None => {
+                    let (alive, ends) = watch::channel(());
+                    let state = Arc::new(Mutex::new(spec));
+                    served.insert(queue.clone(), Served { state: state.clone(), _alive: alive });
+                    workers.spawn(self.clone().serve(queue, state, ends));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// All queues that are delivered.
+    async fn delivered(&self) -> Result<HashMap<QueueName, Spec>, Error> {
+        let (mut found, mut after) = (HashMap::new(), None);
+        loop {
+            let page = self.engine.store().queues(after, PAGE_MAX).await?;
+            let is_last = page.len() < PAGE_MAX;
+            after = page.last().map(|queue| queue.name.clone());
+            for QueueState { name, spec: queue, .. } in page {
+                let Some(bytes) = &queue.delivery else { continue };
+                let delivery = Delivery::from_bytes(bytes)?;
+                found.insert(name, Spec { queue, delivery });
+            }
+            if is_last {
+                return Ok(found);
+            }
+        }
+    }
+
+    async fn serve(
+        self,
+        queue: QueueName,
+        state: Arc<Mutex<Arc<Spec>>>,
+        mut ends: watch::Receiver<()>,
+    ) -> (QueueName, Result<(), Error>) {
+        let worker = self.engine.worker(&queue).concurrency(HANDS);
+        let worker = worker.until(async move { while ends.changed().await.is_ok() {} });
+        let name = queue.clone();
+        let worked = worker.run(move |job| {
+            let (pusher, queue, spec) = (self.clone(), queue.clone(), state.lock().clone());
+            async move { pusher.deliver(&queue, &spec, job).await }
+        });
+        let worked = worked.await.map(|_| ());
+        (name, worked)
+    }
+
+    /// Makes one attempt at a call, and says what came of it.
+    async fn deliver(&self, queue: &QueueName, spec: &Spec, mut job: Job) -> Outcome {
+        let delivery = std::mem::take(&mut job.envelope.delivery).over(&spec.delivery);
+        let answered = self.send(&mut job, &delivery).await;
+        let wall = self.engine.wall();
+        let case = Case { delivery: &delivery, spec: &spec.queue, tried: job.tried, wall };
+        let (outcome, becomes) = verdict(case, &answered);
+        let Some(call) = callback::callback((queue, &job), &delivery, &answered, becomes) else {
+            return outcome;
+        };
+        match self.callback_queue(queue).await {
+            Ok(queue) => outcome.enqueue(queue, call),
+            Err(error) => {
+                tracing::error!(call = job.id.0, %error, "a callback cannot be enqueued");
+                if becomes == Becomes::Dead { outcome } else { Outcome::retry() }
+            }
+        }
+    }
+
+    /// Sends a call, and waits for the answer as long as it may take.
+    async fn send(&self, job: &mut Job, delivery: &Delivery) -> Answered {
+        let began = self.engine.clock_now();
+        let body = Bytes::from(std::mem::take(&mut job.body));
+        let signing = self.settings.signing.as_ref();
+        let timeout = delivery.timeout.unwrap_or(self.settings.timeout);
+        let is_wanted = !delivery.costs.is_empty()
+            || delivery.callback.is_some()
+            || delivery.failure_callback.is_some();
+        let most = if is_wanted { self.settings.body_bytes_max } else { BODY_BYTES_SHOWN };
+        let answer = match request(job, body, delivery, signing, self.engine.wall()) {
+            Ok(request) => tokio::select! {
+                answer = self.client.send(request, most) => answer,
+                () = self.engine.rest(timeout) => Err(format!("there was no answer within {timeout}")),
+            },
+            Err(error) => Err(error),
+        };
+        Answered { answer, took: self.engine.clock_now().since(began) }
+    }
+
+    /// The queue where callbacks of a queue wait: made when it is needed first.
+    async fn callback_queue(&self, queue: &QueueName) -> Result<String, Error> {
+        let name = format!("{queue}{QUEUE_SUFFIX}");
+        if self.engine.queue_state(&name).await?.is_none() {
+            let spec = callback::queue_spec(Delivery::default().to_bytes()?);
+            self.engine.define_queue_as(caps::WHO, &name, spec).await?;
+        }
+        Ok(name)
+    }
+}

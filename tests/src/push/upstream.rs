@@ -1,0 +1,105 @@
+//! An upstream: a server on this machine that answers as it is told, and tells what it was asked.
+
+use http_body_util::{BodyExt, Full};
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper::{Request, Response};
+use hyper_util::rt::TokioIo;
+use std::convert::Infallible;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use tokio::net::TcpListener;
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
+
+/// What an upstream was asked.
+#[derive(Debug)]
+pub(super) struct Asked {
+    pub(super) method: String,
+    pub(super) path: String,
+    pub(super) headers: hyper::HeaderMap,
+    pub(super) body: Vec<u8>,
+}
+
+impl Asked {
+    pub(super) fn header(&self, name: &str) -> Option<&str> {
+        self.headers.get(name).map(|value| value.to_str().unwrap())
+    }
+}
+
+/// A server that ends when it is dropped.
+pub(super) struct Upstream {
+    pub(super) address: SocketAddr,
+    pub(super) asked: mpsc::UnboundedReceiver<Asked>,
+    _tasks: JoinSet<()>,
+}
+
+/// How an upstream answers.
+pub(super) type Answers = dyn Fn(&Asked) -> Response<Full<hyper::body::Bytes>> + Send + Sync;
+
+impl Upstream {
+    /// One that answers so.
+    pub(super) async fn new(
+        answers: impl Fn(&Asked) -> Response<Full<hyper::body::Bytes>> + Send + Sync + 'static,
+    ) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let (tell, asked) = mpsc::unbounded_channel();
+        let answers: Arc<Answers> = Arc::new(answers);
+        let mut tasks = JoinSet::new();
+        tasks.spawn(async move {
+            let mut connections = JoinSet::new();
+            loop {
+                let (tcp, _) = listener.accept().await.unwrap();
+                let (tell, answers) = (tell.clone(), answers.clone());
+                let service = service_fn(move |request| {
+                    let (tell, answers) = (tell.clone(), answers.clone());
+                    async move { Ok::<_, Infallible>(answer(request, &tell, &*answers).await) }
+                });
+                let serve = http1::Builder::new().serve_connection(TokioIo::new(tcp), service);
+                connections.spawn(async move { drop(serve.await) });
+            }
+        });
+        Self { address, asked, _tasks: tasks }
+    }
+
+    pub(super) fn url(&self, path: &str) -> String {
+        format!("http://{}{path}", self.address)
+    }
+
+    /// What it is asked next.
+    pub(super) async fn next(&mut self) -> Asked {
+        crate::gate::patiently(self.asked.recv()).await.unwrap()
+    }
+}
+
+async fn answer(
+    request: Request<Incoming>,
+    tell: &mpsc::UnboundedSender<Asked>,
+    answers: &Answers,
+) -> Response<Full<hyper::body::Bytes>> {
+    let (head, body) = request.into_parts();
+    let asked = Asked {
+        method: head.method.to_string(),
+        path: head.uri.to_string(),
+        headers: head.headers,
+        body: body.collect().await.unwrap().to_bytes().to_vec(),
+    };
+    let answer = answers(&asked);
+    drop(tell.send(asked));
+    answer
+}
+
+/// An answer of this status, with these headers.
+pub(super) fn status(
+    status: u16,
+    headers: &[(&str, &str)],
+    body: &str,
+) -> Response<Full<hyper::body::Bytes>> {
+    let mut response = Response::builder().status(status);
+    for (name, value) in headers {
+        response = response.header(*name, *value);
+    }
+    response.body(Full::from(body.to_owned())).unwrap()
+}
