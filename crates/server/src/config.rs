@@ -4,6 +4,7 @@ mod desired;
 mod diff;
 mod file;
 mod layers;
+mod push;
 
 pub(crate) use desired::Desired;
 pub(crate) use diff::{Actual, Difference, differences};
@@ -13,6 +14,7 @@ use crate::access::{TokenSpec, Tokens};
 use crate::tls::Tls;
 use crate::token::Token;
 use file::FileWire;
+use push::PushWire;
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::fmt;
@@ -20,6 +22,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tollgate::Span;
+use tollgate::push::PushSettings;
 
 /// Every setting, with its default and what it means.
 pub(crate) const DEFAULTS: &str = include_str!("defaults.toml");
@@ -65,6 +68,7 @@ pub(crate) struct Config {
     pub(crate) history: (Span, u64),
     pub(crate) tokens: Vec<TokenSpec>,
     pub(crate) desired: Desired,
+    pub(crate) push: PushSettings,
 }
 
 /// The variables that are for Tollgate, by their names without what all begin with.
@@ -96,10 +100,11 @@ impl Config {
         let file = path.map(FileWire::read).transpose()?.unwrap_or_default();
         let tokens = tokens(&file, environment)?;
         let desired = file.desired()?;
-        let defaults = FileWire::parse("defaults.toml", DEFAULTS)?.server;
+        let defaults = FileWire::parse("defaults.toml", DEFAULTS)?;
         let variables = ServerWire::of_environment(environment)?;
-        let server = flags.over(variables).over(file.server).over(defaults);
-        server.config(tokens, desired)
+        let server = flags.over(variables).over(file.server).over(defaults.server);
+        let push = PushWire::of_environment(environment)?.over(file.push).over(defaults.push);
+        server.config(tokens, desired, push.settings()?)
     }
 }
 

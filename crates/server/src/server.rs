@@ -20,9 +20,11 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 use tokio::net::TcpListener;
+use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
-use tollgate::Tollgate;
+use tollgate::push::{PushError, PushSettings};
+use tollgate::{Pusher, Tollgate};
 
 /// Most connections at once; one more waits in the system's queue until another ends.
 const CONNECTIONS_MAX: usize = 50_000;
@@ -45,13 +47,15 @@ pub struct Settings {
     /// How long it goes on as ever once it is told to end, but says that it is not ready: load balancers
     /// look only now and then.
     pub leave: Duration,
+    /// How calls are delivered that it makes itself.
+    pub push: PushSettings,
 }
 
 impl Settings {
     /// Listens there, wants no token and talks plainly.
     pub fn new(listen: SocketAddr) -> Self {
-        let (tokens, tls) = (Vec::new(), None);
-        Self { listen, tokens, tls, redact_bodies: false, leave: Duration::ZERO }
+        let (tokens, tls, push) = (Vec::new(), None, PushSettings::default());
+        Self { listen, tokens, tls, redact_bodies: false, leave: Duration::ZERO, push }
     }
 }
 
@@ -81,6 +85,9 @@ pub enum StartError {
     /// There is no key.
     #[error(transparent)]
     Seal(#[from] SealError),
+    /// Calls cannot be delivered.
+    #[error(transparent)]
+    Push(#[from] PushError),
 }
 
 /// A server that listens, and answers once it is told to.
@@ -89,6 +96,7 @@ pub struct Server {
     address: SocketAddr,
     tls: Option<Tls>,
     leave: Duration,
+    pusher: Option<Pusher>,
     app: Arc<App>,
     door: Arc<Door>,
     bell: ShutdownBell,
@@ -104,7 +112,7 @@ impl fmt::Debug for Server {
 impl Server {
     /// Takes the address. Connections wait until [`Server::serve`] runs.
     pub async fn bind(gate: Tollgate, settings: Settings) -> Result<Self, StartError> {
-        let Settings { listen, tokens, tls, redact_bodies, leave } = settings;
+        let Settings { listen, tokens, tls, redact_bodies, leave, push } = settings;
         let tokens = Tokens::new(tokens)?;
         check_reach(&tokens, listen)?;
         let tokens = KnownTokens::new(tokens);
@@ -113,6 +121,8 @@ impl Server {
         let listener = TcpListener::bind(listen).await.map_err(failed)?;
         let address = listener.local_addr().map_err(failed)?;
         let (bell, shutdown) = shutdown();
+        // In memory there are limits alone, and nothing to deliver.
+        let pusher = gate.keeps_calls().then(|| gate.pusher(push)).transpose()?;
         let app = App {
             gate,
             seal,
@@ -125,7 +135,7 @@ impl Server {
         };
         let app = Arc::new(app);
         let door = Arc::new(routes::door(app.clone()));
-        Ok(Self { listener, address, tls, leave, app, door, bell, shutdown })
+        Ok(Self { listener, address, tls, leave, pusher, app, door, bell, shutdown })
     }
 
     /// Where it listens.
@@ -148,12 +158,16 @@ impl Server {
     /// connections, tells those who wait that the server goes, and lets answers under way finish, for ten
     /// seconds at most. Calls that a worker was not told of by then are handed back:
     /// [`Tollgate::shut_down`] waits until they are.
-    pub async fn serve(self, stop: impl Future<Output = ()>) {
+    pub async fn serve(mut self, stop: impl Future<Output = ()>) {
         if self.tls.is_none() && !self.address.ip().to_canonical().is_loopback() {
             let address = self.address;
             tracing::warn!(%address, "tokens travel in the clear: give the server a certificate, or put it behind a proxy that has one");
         }
-        let mut connections = JoinSet::new();
+        let (mut connections, mut pushing) = (JoinSet::new(), JoinSet::new());
+        let (stop_pushing, stopped) = oneshot::channel::<()>();
+        if let Some(pusher) = self.pusher.take() {
+            pushing.spawn(pusher.run(async move { drop(stopped.await) }));
+        }
         self.accept_until(stop, &mut connections).await;
         self.bell.leave();
         if !self.leave.is_zero() {
@@ -163,14 +177,19 @@ impl Server {
         drop(self.listener);
         tracing::info!(connections = connections.len(), "shutting down");
         self.bell.ring();
-        let drained =
-            timeout(DRAIN_TIMEOUT, async { while connections.join_next().await.is_some() {} });
+        drop(stop_pushing);
+        let drained = timeout(DRAIN_TIMEOUT, async {
+            while connections.join_next().await.is_some() {}
+            while pushing.join_next().await.is_some() {}
+        });
         match drained.await {
             Ok(()) => tracing::info!("stopped"),
             Err(_) => {
                 tracing::warn!(connections = connections.len(), "stopped before the end");
                 // What their answers were to hand out is handed back as they go.
                 connections.shutdown().await;
+                // Nobody knows what came of these: their calls are tried again once their leases end.
+                pushing.shutdown().await;
             }
         }
     }

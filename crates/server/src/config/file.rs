@@ -1,7 +1,7 @@
 //! The configuration file: TOML, read strictly.
 
 use super::desired::{Desired, DesiredLimit};
-use super::{ConfigError, ServerWire};
+use super::{ConfigError, PushWire, ServerWire};
 use crate::access::{Namespace, Role, Roles, TokenSpec};
 use crate::http::definitions;
 use serde::Deserialize;
@@ -20,6 +20,7 @@ const PARTITIONS: &str = "partitions";
 #[derive(Debug, Default)]
 pub(super) struct FileWire {
     pub(super) server: ServerWire,
+    pub(super) push: PushWire,
     sections: Sections,
     /// Its name and text, to say where something is.
     name: String,
@@ -31,6 +32,8 @@ pub(super) struct FileWire {
 struct Sections {
     #[serde(default)]
     server: ServerWire,
+    #[serde(default)]
+    push: PushWire,
     #[serde(default)]
     tokens: Vec<Spanned<TokenWire>>,
     #[serde(default)]
@@ -66,7 +69,8 @@ impl FileWire {
             ConfigError::new(place, error.message())
         })?;
         let server = std::mem::take(&mut sections.server);
-        Ok(Self { server, sections, name: name.to_owned(), text: text.to_owned() })
+        let push = std::mem::take(&mut sections.push);
+        Ok(Self { server, push, sections, name: name.to_owned(), text: text.to_owned() })
     }
 
     pub(super) fn tokens(&self) -> Result<Vec<TokenSpec>, ConfigError> {

@@ -10,6 +10,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 use tollgate::Span;
+use tollgate::push::PushSettings;
 
 /// The section `[server]`, or as much of it as someone said.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
@@ -86,6 +87,7 @@ impl ServerWire {
         self,
         tokens: Vec<TokenSpec>,
         desired: Desired,
+        push: PushSettings,
     ) -> Result<Config, ConfigError> {
         let age: Span = needed("history_age", parsed_setting("history_age", self.history_age)?)?;
         let leave: Span = needed("leave", parsed_setting("leave", self.leave)?)?;
@@ -117,6 +119,7 @@ impl ServerWire {
             history: (age, needed("history_bytes", self.history_bytes)?),
             tokens,
             desired,
+            push,
         })
     }
 }
@@ -137,7 +140,7 @@ fn parsed<T: FromStr<Err: Display>>(
     text.map(|text| text.parse()).transpose().map_err(|error| invalid(name, error))
 }
 
-fn parsed_setting<T: FromStr<Err: Display>>(
+pub(super) fn parsed_setting<T: FromStr<Err: Display>>(
     name: &str,
     text: Option<String>,
 ) -> Result<Option<T>, ConfigError> {
@@ -146,6 +149,6 @@ fn parsed_setting<T: FromStr<Err: Display>>(
 }
 
 /// What the defaults have, so that it is never missing.
-fn needed<T>(name: &str, setting: Option<T>) -> Result<T, ConfigError> {
+pub(super) fn needed<T>(name: &str, setting: Option<T>) -> Result<T, ConfigError> {
     setting.ok_or_else(|| ConfigError::new(name, "it has no default"))
 }

@@ -13,6 +13,11 @@ use tollgate_core::{LaneName, LimitName, Now, QueueName, Span};
 use tollgate_engine::{Call, Engine, Error, Job, Outcome, Schedule, StoreError, When, Worked};
 
 impl Tollgate {
+    /// Whether it keeps calls: in memory there are limits alone.
+    pub fn keeps_calls(&self) -> bool {
+        self.engine().is_ok()
+    }
+
     pub(super) fn engine(&self) -> Result<&Engine<Embedded>, Error> {
         match &self.backend {
             Backend::Memory(_) => Err(StoreError::LimitsOnly.into()),
