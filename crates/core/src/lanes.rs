@@ -10,6 +10,7 @@ pub mod effect;
 pub mod event;
 pub mod explain;
 pub mod kept;
+mod learned;
 #[cfg(any(test, feature = "reference"))]
 pub mod naive;
 pub mod path;

@@ -31,7 +31,7 @@ enum PartitionWire {
     },
 }
 
-/// A number, or where the body says it.
+/// A number, where the body says it, or as much as calls cost before.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(untagged)]
 enum WeightWire {
@@ -43,6 +43,16 @@ enum WeightWire {
         #[serde(skip_serializing_if = "Option::is_none")]
         max: Option<u64>,
     },
+    Learned {
+        learned: WeightBoundsWire,
+    },
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+struct WeightBoundsWire {
+    default: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max: Option<u64>,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -73,6 +83,9 @@ impl From<&QueueToll> for QueueTollWire {
             TollWeight::Fixed(weight) => WeightWire::Fixed(*weight),
             TollWeight::Body { path, default, max } => {
                 WeightWire::Body { path: path.as_str().to_owned(), default: *default, max: *max }
+            }
+            TollWeight::Learned { default, max } => {
+                WeightWire::Learned { learned: WeightBoundsWire { default: *default, max: *max } }
             }
         };
         Self {
@@ -120,6 +133,9 @@ impl TryFrom<QueueTollWire> for QueueToll {
             Some(WeightWire::Fixed(weight)) => TollWeight::Fixed(weight),
             Some(WeightWire::Body { path, default, max }) => {
                 TollWeight::Body { path: body_path(&path)?, default, max }
+            }
+            Some(WeightWire::Learned { learned: WeightBoundsWire { default, max } }) => {
+                TollWeight::Learned { default, max }
             }
         };
         toll.when = wire.when.map(TollWhen::try_from).transpose()?;

@@ -23,6 +23,7 @@ use super::act::{Act, ActError, Acted, Record};
 use super::call::{Attempts, CallId, Death, End, Lease, NewCall};
 use super::claim::Scope;
 use super::event::Event;
+use super::learned::Learned;
 use super::queue::{LANE_WEIGHT_MAX, LEASE_MAX, QueueError, QueueSpec};
 use crate::contract::{LimitTotals, QueueCounts, QueueState, Tally};
 use crate::limit::Definition;
@@ -64,6 +65,8 @@ pub struct Naive {
     totals: BTreeMap<LimitName, LimitTotals>,
     /// What was counted at each queue; nothing if it is not here.
     counts: BTreeMap<QueueName, QueueCounts>,
+    /// What calls cost, for queues that estimate by it.
+    learned: Learned,
     /// The calls that ended and were not asked for yet.
     ended: Vec<(CallId, End)>,
     /// What happened and was not asked for yet.
@@ -210,6 +213,7 @@ impl Naive {
             return Err(QueueError::NotEmpty { waiting, in_flight, dead });
         }
         self.queues.remove(name);
+        self.learned.forget(name);
         self.counts.remove(name);
         self.lanes.retain(|(queue, _), _| queue != name);
         self.finishes.retain(|((queue, _), _), _| queue != name);

@@ -1,4 +1,5 @@
-//! What a queue asks of all its calls, once: fixed, or read from each call's body when it is enqueued.
+//! What a queue asks of all its calls, once: fixed, read from each call's body when it is enqueued, or
+//! learned from what calls before it cost.
 
 use super::call::NewCall;
 use super::path::{BodyPath, Found, read};
@@ -63,6 +64,15 @@ pub enum TollWeight {
         /// What is more counts as this much; `None`: what is more than the limit holds is refused.
         max: Option<u64>,
     },
+    /// As much as 95 of 100 of the last calls of the queue cost there in truth, where that was settled:
+    /// an estimate, for calls that bring none of their own. Calls that owe at the limit anyway do not owe
+    /// here.
+    Learned {
+        /// While too little is known.
+        default: u64,
+        /// At most so much; `None`: as much as the limit holds.
+        max: Option<u64>,
+    },
 }
 
 impl Default for TollWeight {
@@ -123,6 +133,7 @@ impl QueueToll {
                 let most = max.unwrap_or(u64::MAX);
                 most > 0 && default.is_none_or(|default| (1..=most).contains(&default))
             }
+            TollWeight::Learned { default, max } => (1..=max.unwrap_or(u64::MAX)).contains(default),
         };
         if is_right { Ok(()) } else { Err(QueueError::TollWeight { limit: limit() }) }
     }
@@ -136,20 +147,31 @@ impl QueueToll {
         };
         let weight = match &self.weight {
             TollWeight::Body { path, .. } => Some(path),
-            TollWeight::Fixed(_) => None,
+            TollWeight::Fixed(_) | TollWeight::Learned { .. } => None,
         };
         [when, partition, weight].into_iter().flatten()
     }
 
     /// Whether a call may owe here, whatever its body says.
     fn may_concern(&self, call: &NewCall) -> bool {
-        let is_like = |like: &LimitName| call.tolls.iter().any(|own| own.limit == *like);
+        let owes = |limit: &LimitName| call.tolls.iter().any(|own| own.limit == *limit);
         self.priority.is_none_or(|priority| priority == call.priority)
-            && self.like.as_ref().is_none_or(is_like)
+            && self.like.as_ref().is_none_or(owes)
+            && !(self.is_learned() && owes(&self.limit))
+    }
+
+    /// Whether what calls cost is remembered for it.
+    pub(super) fn is_learned(&self) -> bool {
+        matches!(self.weight, TollWeight::Learned { .. })
     }
 
     /// What a call owes here.
-    fn owed(&self, call: &NewCall, body: &Body<'_>) -> Result<SmallVec<[Toll; 1]>, TollError> {
+    fn owed(
+        &self,
+        call: &NewCall,
+        body: &Body<'_>,
+        estimate: Estimate<'_>,
+    ) -> Result<SmallVec<[Toll; 1]>, TollError> {
         if self.when.as_ref().is_some_and(|when| !when.holds(body)) {
             return Ok(SmallVec::new());
         }
@@ -159,7 +181,14 @@ impl QueueToll {
             let owed = alike.map(|own| Toll { limit: limit(), hears_feedback, ..own.clone() });
             return Ok(owed.collect());
         }
-        let (partition, weight) = (self.partition_in(body)?, self.weight_in(body)?);
+        let partition = self.partition_in(body)?;
+        let weight = match self.weight {
+            TollWeight::Learned { default, max } => {
+                let learned = estimate(&self.limit, partition.as_ref()).unwrap_or(default);
+                learned.min(max.unwrap_or(u64::MAX))
+            }
+            _ => self.weight_in(body)?,
+        };
         Ok([Toll { limit: limit(), partition, weight, hears_feedback }].into_iter().collect())
     }
 
@@ -183,6 +212,7 @@ impl QueueToll {
     fn weight_in(&self, body: &Body<'_>) -> Result<u64, TollError> {
         let (path, default, max) = match &self.weight {
             TollWeight::Fixed(weight) => return Ok(*weight),
+            TollWeight::Learned { default, .. } => return Ok(*default),
             TollWeight::Body { path, default, max } => (path, default, max),
         };
         let found = body.at(path);
@@ -243,14 +273,21 @@ impl<'a> Body<'a> {
     }
 }
 
+/// What a call is likely to cost at a meter, if that is known.
+pub(super) type Estimate<'a> = &'a dyn Fn(&LimitName, Option<&Partition>) -> Option<u64>;
+
 impl QueueSpec {
     /// All that a call owes here: its own tolls, and those that the queue asks for.
-    pub fn tolls_of<'a>(&'a self, call: &'a NewCall) -> Result<Cow<'a, [Toll]>, TollError> {
+    pub(super) fn tolls_of<'a>(
+        &'a self,
+        call: &'a NewCall,
+        estimate: Estimate<'_>,
+    ) -> Result<Cow<'a, [Toll]>, TollError> {
         let mut tolls = Cow::Borrowed(&call.tolls[..]);
         let declared = || self.tolls.iter().filter(|toll| toll.may_concern(call));
         let body = Body::read(call, declared())?;
         for toll in declared() {
-            tolls.to_mut().extend(toll.owed(call, &body)?);
+            tolls.to_mut().extend(toll.owed(call, &body, estimate)?);
         }
         Ok(tolls)
     }

@@ -35,6 +35,7 @@ use super::call::{CallId, Lease};
 use super::claim::Scope;
 use super::effect::Effect;
 use super::event::LineWaits;
+use super::learned::Learned;
 use super::queue::{LANE_WEIGHT_MAX, LEASE_MAX, QueueError, QueueSpec};
 use crate::contract::MeterName;
 use crate::limit::Definition;
@@ -93,6 +94,8 @@ pub struct Scheduler {
     woken: BTreeSet<QueueSlot>,
     /// Where the bodies of calls that ended were kept.
     freed: Vec<u64>,
+    /// What calls cost, for queues that estimate by it.
+    learned: Learned,
     /// What changed and was not reported yet.
     effects: Vec<Effect>,
 }

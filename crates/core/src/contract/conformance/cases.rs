@@ -68,7 +68,8 @@ macro_rules! lanes_conformance {
                 a_toll_is_owed_only_when_the_body_says_so,
                 a_body_that_is_not_json_is_refused_only_where_it_is_read,
                 what_is_owed_stays_as_it_was_when_the_call_was_enqueued,
-                a_toll_that_could_weigh_nothing_or_is_like_two_things_is_refused;
+                a_toll_that_could_weigh_nothing_or_is_like_two_things_is_refused,
+                a_queue_estimates_by_what_its_calls_cost_in_truth;
             settling:
                 a_crashed_call_returns_to_the_head_and_its_crash_counts_apart,
                 a_call_that_crashes_too_often_is_dead,

@@ -189,3 +189,26 @@ pub async fn a_toll_that_could_weigh_nothing_or_is_like_two_things_is_refused(st
     let refused = world.define_queue("tolled", tolling(toll)).await;
     assert_eq!(refused, Err(QueueError::TollLike { limit: limit() }));
 }
+
+pub async fn a_queue_estimates_by_what_its_calls_cost_in_truth(stage: impl Stage) {
+    let weight = TollWeight::Learned { default: 2, max: None };
+    let mut world = tolled(stage, |toll| QueueToll { weight, ..toll }).await;
+    world.limit("l", Limit::per_hour(10_000)).await;
+    let own = paying("tolled", "b", [("l", 5)]);
+    for cost in 1..=16 {
+        assert_eq!(world.owed("").await, weighing(2), "too little is known");
+        let id = world.claim("tolled", 1).await[0];
+        let (lease, actual) = (world.leases[&id], vec![(limit_name("l"), 10 * cost)]);
+        let settle = Settle { actual, ..Settle::new(lease, Settlement::Done) };
+        let _ = world.act(Act { settle: vec![settle], ..Act::default() }).await.unwrap();
+    }
+    assert_eq!(world.owed("").await, weighing(160), "95 of 100");
+    let id = world.enqueue(own).await;
+    let view = world.store().look(vec![id]).await.unwrap().remove(0).unwrap();
+    assert_eq!(view.tolls.iter().map(|toll| toll.weight).collect::<Vec<_>>(), [5], "its own");
+    world.limit("l", Limit::per_hour(50)).await;
+    assert_eq!(world.owed("").await, weighing(50), "no more than can ever pass");
+    let spec = |weight| tolling(QueueToll { weight, ..QueueToll::new(limit_name("l")) });
+    world.queue("tolled", spec(TollWeight::Learned { default: 2, max: Some(7) })).await;
+    assert_eq!(world.owed("").await, weighing(7));
+}

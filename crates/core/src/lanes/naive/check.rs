@@ -3,7 +3,7 @@
 use super::Naive;
 use crate::lanes::act::{Act, ActError, Revision, Settle};
 use crate::lanes::call::{Lease, NewCall};
-use crate::name::{Key, QueueName};
+use crate::name::{Key, LimitName, Partition, QueueName};
 use crate::toll::{self, Toll, TollError};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -86,9 +86,22 @@ impl Naive {
         let Some(queue) = self.queues.get(&new.queue) else {
             return Err(ActError::UnknownQueue { at, queue: new.queue.clone() });
         };
-        let tolls = queue.spec.tolls_of(new);
+        let tolls =
+            queue.spec.tolls_of(new, &|limit, partition| self.estimate(new, limit, partition));
         let checked = tolls.and_then(|tolls| self.check_tolls(&tolls));
         checked.map_err(|error| ActError::Toll { at, error })
+    }
+
+    /// What a new call is likely to cost at a meter.
+    pub(super) fn estimate(
+        &self,
+        new: &NewCall,
+        limit: &LimitName,
+        partition: Option<&Partition>,
+    ) -> Option<u64> {
+        let definition = self.definition(&(limit.clone(), partition.cloned()))?;
+        let learned = self.learned.estimate(&new.queue, (limit, partition))?;
+        Some(learned.min(definition.capacity()))
     }
 
     pub(super) fn check_tolls(&self, tolls: &[Toll]) -> Result<(), TollError> {

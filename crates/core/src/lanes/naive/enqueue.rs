@@ -28,7 +28,10 @@ impl Naive {
         let mut new = new.clone();
         let spec = self.queues.get(&new.queue).map(|queue| &queue.spec);
         // The act was checked.
-        if let Some(Ok(tolls)) = spec.map(|spec| spec.tolls_of(&new).map(Cow::into_owned)) {
+        if let Some(Ok(tolls)) = spec.map(|spec| {
+            let estimate = |limit: &_, partition: Option<&_>| self.estimate(&new, limit, partition);
+            spec.tolls_of(&new, &estimate).map(Cow::into_owned)
+        }) {
             new.tolls = tolls;
         }
         let call = Call {

@@ -1,7 +1,7 @@
 //! An act that was checked is done: settle, cancel, revive, write, enqueue, count down.
 
 use super::ways::{Line, lines};
-use super::{Call, Flight, Naive, State};
+use super::{Call, Flight, MeterKey, Naive, State};
 use crate::lanes::act::{Act, Acted, Record, Revision, Settle, Settlement, Write};
 use crate::lanes::call::{CallId, DeathCause, End};
 use crate::lanes::event::What;
@@ -21,6 +21,7 @@ impl Naive {
     /// Does an act in which nothing is wrong.
     pub(super) fn perform(&mut self, act: &Act, now: Now) -> Performed {
         let mut done = Performed::default();
+        let costs: Vec<_> = act.settle.iter().flat_map(|settle| self.costs(settle)).collect();
         for settle in &act.settle {
             self.settle(settle, now);
         }
@@ -44,7 +45,27 @@ impl Naive {
             let counted = self.count(count, now, &mut done);
             done.acted.counted.push(counted);
         }
+        // What the act enqueues was checked by what was known before.
+        for (queue, (limit, partition), cost) in costs {
+            self.learned.note(&queue, (&limit, partition.as_ref()), cost);
+        }
         done
+    }
+
+    /// What a start cost at each meter where its queue estimates by that.
+    fn costs(&self, settle: &Settle) -> Vec<(QueueName, MeterKey, u64)> {
+        let Some(call) = self.calls.get(&settle.lease.call) else { return Vec::new() };
+        let Some(queue) = self.queues.get(&call.new.queue) else { return Vec::new() };
+        if settle.settlement == Settlement::Release {
+            return Vec::new();
+        }
+        let cost = |line: Line| {
+            let told = settle.actual.iter().find(|(limit, _)| *limit == line.meter.0)?;
+            let mut tolls = queue.spec.tolls.iter();
+            let is_learned = tolls.any(|toll| toll.is_learned() && toll.limit == line.meter.0);
+            is_learned.then(|| (call.new.queue.clone(), line.meter, told.1))
+        };
+        lines(&call.new.tolls).into_iter().filter_map(cost).collect()
     }
 
     /// A call ends for good.

@@ -51,9 +51,11 @@ fn read_from_body() -> Vec<QueueToll> {
     let partition = TollPartition::Body { path: path("body.p"), default: partition(true) };
     let weight = TollWeight::Body { path: path("body.w"), default: None, max: Some(3) };
     let when = TollWhen { path: path("body.k"), is: Scalar::Number(1) };
+    let learned = TollWeight::Learned { default: 1, max: None };
     vec![
         QueueToll { partition, weight, ..bucket },
         QueueToll { when: Some(when), priority: Some(Priority::default()), ..both },
+        QueueToll { weight: learned, ..QueueToll::new(limit_name(1)) },
     ]
 }
 

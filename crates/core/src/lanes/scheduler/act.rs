@@ -6,7 +6,8 @@ use super::meters::QueueSlot;
 use crate::lanes::act::{Act, ActError, Acted, Count, Revision, Settle, Settlement, Write};
 use crate::lanes::call::{CallId, DeathCause, End, Lease, NewCall};
 use crate::lanes::effect::Effect;
-use crate::name::Key;
+use crate::lanes::queue_toll::QueueToll;
+use crate::name::{Key, LimitName, Partition};
 use crate::rule::Rule;
 use crate::time::{Now, Span};
 use crate::toll::{self, Toll, TollError};
@@ -82,7 +83,12 @@ impl Scheduler {
             return Err(ActError::UnknownQueue { at, queue: call.queue.clone() });
         };
         let refused = |error| ActError::Toll { at, error };
-        let tolls = self.lanes.queue(queue).spec.tolls_of(call).map_err(refused)?;
+        let estimate = |limit: &LimitName, partition: Option<&Partition>| {
+            let capacity = self.meters.definition_at(limit, partition)?.capacity();
+            let learned = self.learned.estimate(&call.queue, (limit, partition));
+            learned.map(|units| units.min(capacity))
+        };
+        let tolls = self.lanes.queue(queue).spec.tolls_of(call, &estimate).map_err(refused)?;
         self.check_tolls(&tolls).map_err(refused)?;
         if let Cow::Owned(tolls) = tolls {
             call.tolls = tolls;
@@ -133,6 +139,7 @@ impl Scheduler {
         let (id, mut attempts) = (self.calls[slot].id, self.calls.attempts(&self.calls[slot]));
         let queue = self.lanes[self.calls[slot].lane].queue;
         let actual = self.actual(slot, &settle);
+        self.learn(slot, &settle);
         let Settle { lease, settlement, report, .. } = settle;
         self.count_settled(slot, settlement);
         self.emit(Effect::Settled { lease, actual, now, report });
@@ -155,6 +162,22 @@ impl Scheduler {
                 let is_closed = self.close_for(slot, now, pause);
                 let eligible = if is_closed { now.at } else { now.at.plus(pause) };
                 self.come_back(slot, attempts, death, eligible);
+            }
+        }
+    }
+
+    /// Remembers what a call cost where its queue estimates by that.
+    fn learn(&mut self, slot: CallSlot, settle: &Settle) {
+        if settle.actual.is_empty() || settle.settlement == Settlement::Release {
+            return;
+        }
+        let queue = self.lanes.queue(self.lanes[self.calls[slot].lane].queue);
+        for line in self.calls.lines_at(slot) {
+            let (limit, partition) = self.meters.name(line.meter);
+            let is_learned = |toll: &QueueToll| toll.is_learned() && toll.limit == *limit;
+            let told = settle.actual.iter().find(|(name, _)| name == limit);
+            if let Some((_, cost)) = told.filter(|_| queue.spec.tolls.iter().any(is_learned)) {
+                self.learned.note(&queue.name, (limit, partition), *cost);
             }
         }
     }

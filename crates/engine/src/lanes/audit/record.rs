@@ -56,6 +56,9 @@ struct TollRecord {
     /// The weight, or the path to it with its default and its max.
     weight: Option<u64>,
     weight_path: Option<(String, Option<u64>, Option<u64>)>,
+    /// The default and the max of a weight that is learned.
+    #[serde(default)]
+    learned: Option<(u64, Option<u64>)>,
     when: Option<(String, ScalarRecord)>,
 }
 
@@ -166,13 +169,17 @@ impl TollRecord {
             },
             weight: match &toll.weight {
                 TollWeight::Fixed(weight) => Some(*weight),
-                TollWeight::Body { .. } => None,
+                TollWeight::Body { .. } | TollWeight::Learned { .. } => None,
             },
             weight_path: match &toll.weight {
                 TollWeight::Body { path, default, max } => {
                     Some((path.as_str().to_owned(), *default, *max))
                 }
-                TollWeight::Fixed(_) => None,
+                TollWeight::Fixed(_) | TollWeight::Learned { .. } => None,
+            },
+            learned: match toll.weight {
+                TollWeight::Learned { default, max } => Some((default, max)),
+                _ => None,
             },
             when: toll.when.as_ref().map(|when| {
                 let is = match &when.is {
@@ -203,6 +210,9 @@ impl TollRecord {
         }
         if let Some((from, default, max)) = self.weight_path {
             toll.weight = TollWeight::Body { path: path(&from)?, default, max };
+        }
+        if let Some((default, max)) = self.learned {
+            toll.weight = TollWeight::Learned { default, max };
         }
         if let Some((from, is)) = self.when {
             let is = match is {
@@ -254,10 +264,12 @@ mod tests {
             when: Some(TollWhen { path: path("body.k"), is: Scalar::Text("card".into()) }),
             ..QueueToll::new(limit("a"))
         };
+        let weight = TollWeight::Learned { default: 9, max: Some(99) };
+        let learned = QueueToll { weight, ..QueueToll::new(limit("a")) };
         let queue = QueueSpec {
             order: Order::Parallel(7),
             on_dead: OnDead::Hold,
-            tolls: vec![like, fixed, by_path],
+            tolls: vec![like, fixed, by_path, learned],
             backoff: Backoff { jitter: 10, ..QueueSpec::default().backoff },
             delivery: Some((*b"{}").into()),
             ..QueueSpec::default()

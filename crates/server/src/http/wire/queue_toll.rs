@@ -46,11 +46,27 @@ struct PartitionPathWire {
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[serde(
     untagged,
-    expecting = "a whole number, or {\"path\": \"body.items.length\"} with `default` and `max` if you like"
+    expecting = "a whole number, {\"path\": \"body.items.length\"} with `default` and `max` if you like, or {\"learned\": {\"default\": 500}} with a `max` if you like"
 )]
 enum WeightWire {
     Fixed(Units),
     Body(WeightPathWire),
+    Learned(LearnedWire),
+}
+
+/// As much as calls cost before.
+#[derive(Debug, Clone, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+struct LearnedWire {
+    learned: WeightBoundsWire,
+}
+
+#[derive(Debug, Clone, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+struct WeightBoundsWire {
+    default: Units,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max: Option<Units>,
 }
 
 #[derive(Debug, Clone, Deserialize, Serialize)]
@@ -143,6 +159,9 @@ impl WeightWire {
             Self::Body(WeightPathWire { path: text, default, max }) => {
                 TollWeight::Body { path: path(text)?, default: number(default), max: number(max) }
             }
+            Self::Learned(LearnedWire { learned: WeightBoundsWire { default, max } }) => {
+                TollWeight::Learned { default: default.0, max: number(max) }
+            }
         })
     }
 
@@ -154,6 +173,9 @@ impl WeightWire {
                 path: path.as_str().to_owned(),
                 default: default.map(Units),
                 max: max.map(Units),
+            }),
+            TollWeight::Learned { default, max } => Self::Learned(LearnedWire {
+                learned: WeightBoundsWire { default: Units(*default), max: max.map(Units) },
             }),
         })
     }

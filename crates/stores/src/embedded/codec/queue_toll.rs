@@ -26,6 +26,7 @@ pub(super) fn write(toll: &QueueToll, out: &mut Output<'_>) {
         matches!(weight, TollWeight::Fixed(weight) if *weight != 1),
         matches!(weight, TollWeight::Body { .. }),
         when.is_some(),
+        matches!(weight, TollWeight::Learned { .. }),
     ]);
     out.text(limit);
     if let Some(like) = like {
@@ -53,6 +54,11 @@ pub(super) fn write(toll: &QueueToll, out: &mut Output<'_>) {
             out.text(path.as_str());
             default.iter().chain(max).for_each(|bound| out.number(*bound));
         }
+        TollWeight::Learned { default, max } => {
+            out.flags([max.is_some()]);
+            out.number(*default);
+            max.iter().for_each(|max| out.number(*max));
+        }
     }
     if let Some(TollWhen { path, is }) = when {
         out.text(path.as_str());
@@ -61,9 +67,10 @@ pub(super) fn write(toll: &QueueToll, out: &mut Output<'_>) {
 }
 
 pub(super) fn read(input: &mut Input<'_>) -> Result<QueueToll, CodecError> {
-    let [has_like, has_priority, is_fixed, is_read, has_weight, reads_weight, has_when] =
+    let [has_like, has_priority, is_fixed, is_read, has_weight, reads_weight, has_when, learns] =
         input.flags()?;
-    if is_fixed && is_read || has_weight && reads_weight {
+    let weights = [has_weight, reads_weight, learns].into_iter().filter(|it| *it).count();
+    if is_fixed && is_read || weights > 1 {
         return Err(input.damaged("a toll that is both fixed and read"));
     }
     Ok(QueueToll {
@@ -75,9 +82,10 @@ pub(super) fn read(input: &mut Input<'_>) -> Result<QueueToll, CodecError> {
             (_, true) => read_partition(input)?,
             _ => TollPartition::Global,
         },
-        weight: match (has_weight, reads_weight) {
-            (true, _) => read_fixed(input)?,
-            (_, true) => read_weight(input)?,
+        weight: match (has_weight, reads_weight, learns) {
+            (true, ..) => read_fixed(input)?,
+            (_, true, _) => read_weight(input)?,
+            (.., true) => read_learned(input)?,
             _ => TollWeight::default(),
         },
         when: input.when(has_when, |input| {
@@ -105,6 +113,12 @@ fn read_weight(input: &mut Input<'_>) -> Result<TollWeight, CodecError> {
     let path = read_path(input)?;
     let default = input.when(has_default, Input::number)?;
     Ok(TollWeight::Body { path, default, max: input.when(has_max, Input::number)? })
+}
+
+fn read_learned(input: &mut Input<'_>) -> Result<TollWeight, CodecError> {
+    let [has_max] = input.flags()?;
+    let default = input.number()?;
+    Ok(TollWeight::Learned { default, max: input.when(has_max, Input::number)? })
 }
 
 fn read_path(input: &mut Input<'_>) -> Result<BodyPath, CodecError> {

@@ -41,6 +41,21 @@ struct PartitionAt {
 enum WeightOf {
     Fixed(u64),
     Body(WeightAt),
+    Learned(LearnedOf),
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct LearnedOf {
+    learned: WeightBounds,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct WeightBounds {
+    default: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    max: Option<u64>,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -128,6 +143,10 @@ impl WeightOf {
                 let (path, default, max) = (path.to_string(), *default, *max);
                 Some(Self::Body(WeightAt { path, default, max }))
             }
+            TollWeight::Learned { default, max } => {
+                let learned = WeightBounds { default: *default, max: *max };
+                Some(Self::Learned(LearnedOf { learned }))
+            }
         }
     }
 
@@ -136,6 +155,9 @@ impl WeightOf {
             Self::Fixed(weight) => TollWeight::Fixed(weight),
             Self::Body(WeightAt { path, default, max }) => {
                 TollWeight::Body { path: self::path(&path)?, default, max }
+            }
+            Self::Learned(LearnedOf { learned: WeightBounds { default, max } }) => {
+                TollWeight::Learned { default, max }
             }
         })
     }

@@ -233,6 +233,8 @@ fn weight_of_toll() -> impl Strategy<Value = TollWeight> {
         (1..=u64::MAX).prop_map(TollWeight::Fixed),
         Just(TollWeight::default()),
         (path(), bounds).prop_map(|(path, (default, max))| TollWeight::Body { path, default, max }),
+        of(number().prop_map(|max| max.max(1)))
+            .prop_map(|max| TollWeight::Learned { default: 1, max }),
     ]
 }
 
