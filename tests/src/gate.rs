@@ -4,6 +4,7 @@ mod audit;
 mod dead;
 mod events;
 mod passes;
+mod pushed;
 mod restarts;
 mod schedules;
 mod totals;

@@ -229,6 +229,34 @@ pub enum AskError {
         "a call of a schedule counts its times from each tick: give it a delay, and no instant"
     )]
     InstantInSchedule,
+    /// A call that says where it goes, of a queue whose calls are the workers'.
+    #[error(
+        "call {at}: the queue {queue} hands its calls to workers: define it with a destination, or leave this out"
+    )]
+    QueueNotPushed {
+        /// Which new call.
+        at: usize,
+        /// Its queue.
+        queue: String,
+    },
+    /// A call that nobody knows where to send.
+    #[error(
+        "call {at}: the destination of the queue {queue} has no url: give the call one, or the queue"
+    )]
+    DestinationMissing {
+        /// Which new call.
+        at: usize,
+        /// Its queue.
+        queue: String,
+    },
+    /// A worker asks for calls that are not for workers.
+    #[error(
+        "Tollgate delivers the calls of {queue} itself: take its destination away to have workers claim them"
+    )]
+    QueuePushed {
+        /// The queue.
+        queue: String,
+    },
     /// There is nothing to renew.
     #[error(
         "this receipt holds no slots, so there is nothing to renew: settle it before it expires"

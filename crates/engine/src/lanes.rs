@@ -17,6 +17,7 @@ mod limits;
 mod operate;
 mod outcome;
 mod pulse;
+mod pushed;
 mod schedules;
 mod worker;
 
@@ -39,6 +40,7 @@ use driver::Driver;
 use holds::Holds;
 use limits::{Known, UNSAID};
 use pulse::Pulse;
+use pushed::Pushed;
 use schedules::Ticks;
 use std::sync::Arc;
 use tokio::sync::Notify;
@@ -77,6 +79,7 @@ struct Parts<S> {
     claims: Arc<Claims>,
     holds: Holds,
     known: Known,
+    pushed: Pushed,
     /// Of the audit log.
     numbers: Numbers,
     waiting: Waiting,
@@ -93,9 +96,20 @@ impl<S: Lanes + Clone + 'static> Engine<S> {
         let claims = Arc::new(Claims::default());
         let driver = Arc::new(Driver::start(store.clone(), &pulse, &claims)?);
         let (holds, known, ticks) = (Holds::default(), Known::default(), Ticks::default());
-        let (numbers, queues) = (Numbers::default(), Notify::new());
-        let parts =
-            Arc::new(Parts { store, pulse, claims, holds, known, numbers, waiting, ticks, queues });
+        let (numbers, queues, pushed) = (Numbers::default(), Notify::new(), Pushed::default());
+        let parts = Parts {
+            store,
+            pulse,
+            claims,
+            holds,
+            known,
+            pushed,
+            numbers,
+            waiting,
+            ticks,
+            queues,
+        };
+        let parts = Arc::new(parts);
         parts.load_audit().await?;
         parts.load_limits().await?;
         parts.load_schedules().await?;
@@ -188,13 +202,16 @@ impl<S: Lanes + 'static> Engine<S> {
 
     /// Makes one atomic change.
     pub async fn act(&self, act: Act) -> Result<Acted, Error> {
-        check(&act)?;
+        self.parts.check(&act).await?;
         self.parts.act(act).await
     }
 
     /// Makes changes, each whole or not at all, in order; says what came of each.
     pub async fn act_all(&self, acts: Vec<Act>) -> Result<Vec<Result<Acted, Error>>, Error> {
-        let mut checked: Vec<_> = acts.iter().map(|act| check(act).err()).collect();
+        let mut checked = Vec::with_capacity(acts.len());
+        for act in &acts {
+            checked.push(self.parts.check(act).await.err());
+        }
         let mut refused = checked.iter().map(Option::is_some);
         let acts = acts.into_iter().filter(|_| !refused.next().unwrap_or(false)).collect();
         let mut answers = self.parts.store.act(acts).await?.into_iter();
@@ -313,6 +330,12 @@ impl<S: Lanes + 'static> Engine<S> {
 }
 
 impl<S: Lanes> Parts<S> {
+    /// Refuses an act before the store is asked.
+    async fn check(&self, act: &Act) -> Result<(), Error> {
+        check(act)?;
+        self.check_pushed(act).await
+    }
+
     async fn act(&self, act: Act) -> Result<Acted, Error> {
         let mut answers = self.store.act(vec![act]).await?;
         Ok(answers.pop().unwrap_or_else(|| Ok(Acted::default()))?)
@@ -338,8 +361,7 @@ fn check(act: &Act) -> Result<(), Error> {
     if act.write.iter().any(|write| write.key.starts_with(RESERVED)) {
         return Err(AskError::ReservedKey.into());
     }
-    let thens = act.count_down.iter().map(|count| &count.then);
-    act.enqueue.iter().chain(thens).try_for_each(|call| check_queue(&call.queue))?;
+    act.new_calls().try_for_each(|call| check_queue(&call.queue))?;
     for (_, actual) in act.settle.iter().flat_map(|settle| &settle.actual) {
         if *actual > UNITS_MAX {
             return Err(AskError::ActualTooLarge { actual: *actual }.into());

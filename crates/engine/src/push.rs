@@ -11,6 +11,7 @@ mod callback;
 pub mod caps;
 mod client;
 mod connector;
+pub mod delivery;
 pub mod destination;
 pub mod expression;
 pub mod feedback;

@@ -264,6 +264,11 @@ impl Act {
         records.chain(reports).chain(payloads).fold(0, usize::saturating_add)
     }
 
+    /// The calls that are enqueued, or would be when a join is complete.
+    pub fn new_calls(&self) -> impl Iterator<Item = &NewCall> {
+        self.enqueue.iter().chain(self.count_down.iter().map(|count| &count.then))
+    }
+
     /// How many changes there are.
     pub fn changes(&self) -> usize {
         let Self { settle, cancel, revive, write, enqueue, count_down } = self;

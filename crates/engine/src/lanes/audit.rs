@@ -161,7 +161,10 @@ impl<S: Lanes + 'static> Parts<S> {
                 let (name, after) = (queue.as_str().to_owned(), Some(Box::new(spec.clone())));
                 parts.write_down(&who, Altered::Queue { name, before, after }).await?;
             }
-            Ok(parts.store.define_queue(queue, spec).await??)
+            let defined = parts.store.define_queue(queue.clone(), spec).await;
+            // Whatever came of it: it is read again when it is asked for.
+            parts.pushed.forget(&queue);
+            Ok(defined??)
         })
         .await
     }
@@ -177,7 +180,9 @@ impl<S: Lanes + 'static> Parts<S> {
             let _alone = parts.known.changing.lock().await;
             let before = parts.queue_spec(&queue).await?;
             // After it is done: the log tells of nothing that is refused.
-            let is_removed = parts.store.remove_queue(queue.clone()).await??;
+            let is_removed = parts.store.remove_queue(queue.clone()).await;
+            parts.pushed.forget(&queue);
+            let is_removed = is_removed??;
             if is_removed {
                 let (name, after) = (queue.as_str().to_owned(), None);
                 parts.write_down(&who, Altered::Queue { name, before, after }).await?;

@@ -127,7 +127,7 @@ impl Call {
         self
     }
 
-    /// How it is delivered, if its queue delivers its calls.
+    /// How it is delivered, as far as its queue does not say: one whose calls are for workers takes none.
     pub fn delivery(mut self, delivery: Delivery) -> Self {
         self.envelope.delivery = delivery;
         self

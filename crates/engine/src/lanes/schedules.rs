@@ -129,6 +129,8 @@ impl<S: Lanes + 'static> Engine<S> {
         when: When,
         call: NewCall,
     ) -> Result<Schedule, Error> {
+        let once = Act { enqueue: vec![call.clone()], ..Act::default() };
+        self.parts.check_pushed(&once).await?;
         let now = self.now().await?;
         let next = match &when {
             When::Cron(cron) => cron.next_after(now.wall),
@@ -285,7 +287,13 @@ impl<S: Lanes + 'static> Parts<S> {
             let write = vec![Write { key: key(name)?, expected: revision, bytes }];
             Ok(Act { write, enqueue, ..Act::default() })
         };
-        match self.act(act(&moved, vec![call])?).await {
+        let act_of_tick = act(&moved, vec![call])?;
+        // The queue may have changed since the schedule was made.
+        let handed_in = match self.check_pushed(&act_of_tick).await {
+            Ok(()) => self.act(act_of_tick).await,
+            Err(error) => Err(error),
+        };
+        match handed_in {
             Ok(acted) => {
                 tracing::debug!(schedule = name, calls = ?acted.enqueued, "ticked");
                 self.ticks.set(name, next);

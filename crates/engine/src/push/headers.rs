@@ -86,6 +86,21 @@ pub enum HeadersError {
     },
 }
 
+impl HeadersError {
+    /// Which header it is about.
+    pub fn header(&self) -> &str {
+        match self {
+            Self::Name { name } => name,
+            Self::Value { name }
+            | Self::ValueTooLong { name, .. }
+            | Self::Connection { name }
+            | Self::Own { name }
+            | Self::TooMany { name }
+            | Self::TooLong { name } => name.as_str(),
+        }
+    }
+}
+
 /// Headers from names and values as text, in order; a name may be there several times.
 ///
 /// All values are marked as sensitive, for nobody knows which of them is a key: they are not shown

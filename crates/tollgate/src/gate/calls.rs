@@ -85,6 +85,11 @@ impl Tollgate {
         self.engine()?.claim_for(queue, most, wait, lease).await
     }
 
+    /// Whether Tollgate delivers the calls of a queue itself, and no worker is to claim them.
+    pub async fn is_pushed(&self, queue: &str) -> Result<bool, Error> {
+        self.engine()?.is_pushed(queue).await
+    }
+
     /// Settles a start, and makes what follows from it, in one act.
     pub async fn settle(&self, lease: Lease, outcome: Outcome) -> Result<Acted, Error> {
         self.engine()?.settle(lease, outcome).await
