@@ -97,18 +97,8 @@ impl<S: Lanes + Clone + 'static> Engine<S> {
         let driver = Arc::new(Driver::start(store.clone(), &pulse, &claims)?);
         let (holds, known, ticks) = (Holds::default(), Known::default(), Ticks::default());
         let (numbers, queues, pushed) = (Numbers::default(), Notify::new(), Pushed::default());
-        let parts = Parts {
-            store,
-            pulse,
-            claims,
-            holds,
-            known,
-            pushed,
-            numbers,
-            waiting,
-            ticks,
-            queues,
-        };
+        let parts =
+            Parts { store, pulse, claims, holds, known, pushed, numbers, waiting, ticks, queues };
         let parts = Arc::new(parts);
         parts.load_audit().await?;
         parts.load_limits().await?;

@@ -368,3 +368,43 @@ fn a_file_is_compared_and_then_applied() {
     fs::write(&file, "[limits.stripe]\nrule = \"none\"\n").unwrap();
     served.run(&apply).contains(2, &["tollgate.toml:1: limits.stripe: "]);
 }
+
+#[test]
+fn a_queue_that_is_delivered_is_set_shown_and_applied() {
+    let served = Served::new();
+    let set = "queue set hooks --destination https://a.example/x --header x-key=7919";
+    let said = served.run(&format!("{set} --method PUT --timeout 30s --backoff-jitter 25"));
+    said.contains(
+        0,
+        &["\"jitter\":25", "\"url\":\"https://a.example/x\"", "\"method\":\"PUT\"", "***"],
+    );
+    assert!(!said.text.contains("7919"), "{}", said.text);
+    served.run("queue set hooks --lease 5s").contains(1, &["destination.headers.x-key", "***"]);
+    served.run(&format!("{set} --lease 5s")).contains(0, &["lease: 5s", "\"method\":\"PUT\""]);
+    served.run("queue pause hooks").contains(0, &["hooks is paused"]);
+    served.run("enqueue hooks --lane a --destination https://b.example").contains(0, &["call 0"]);
+    served.run("call show 0").contains(0, &["destination: {\"url\":\"https://b.example\"}"]);
+    let file = served.folder.path().join("tollgate.toml");
+    let write = |key: &str| {
+        let text = format!(
+            "[queues.hooks]\nlease = \"5s\"\n[queues.hooks.destination]\nurl = \"https://a.example/x\"\nheaders = {{ x-key = \"{key}\" }}\n"
+        );
+        fs::write(&file, text).unwrap();
+    };
+    write("7919");
+    let apply = format!("apply {}", file.display());
+    let said = served.run(&apply);
+    said.contains(0, &["~ queue hooks", "1 change was made"]);
+    assert!(!said.text.contains("7919"), "{}", said.text);
+    let again = served.run(&apply);
+    again.contains(0, &["? queue hooks: it has secrets", "all is as the file says"]);
+    let changes = || served.run("audit --json").json()["changes"].as_array().unwrap().len();
+    let before = changes();
+    served.run(&apply);
+    assert_eq!(changes(), before, "a server compares what is not shown");
+    write("7920");
+    served.run(&format!("{apply} --check")).contains(0, &["? queue hooks"]);
+    assert_eq!(changes(), before);
+    served.run(&apply);
+    assert_eq!(changes(), before + 1);
+}

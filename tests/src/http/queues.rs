@@ -10,7 +10,7 @@ async fn a_queue_has_every_setting_and_keeps_what_it_was_told() {
     assert_eq!(queue["name"], "q");
     assert_eq!(queue["definition"]["order"], json!({"parallel": 3}));
     assert_eq!(queue["definition"]["lease"], "30s");
-    assert_eq!(queue["definition"]["backoff"], json!({"first": "1s", "most": "5m"}));
+    assert_eq!(queue["definition"]["backoff"], json!({"first": "1s", "most": "5m", "jitter": 0}));
     // What is shown can be sent again as it is.
     let again = server.put("/v1/queues/q", &queue["definition"]).await.success();
     assert_eq!(again, queue);

@@ -1,9 +1,11 @@
 //! What would have to change for a server to be as a file says.
 
 use super::desired::{Desired, DesiredLimit};
-use crate::http::definitions::{shown_limit, shown_queue};
+use crate::http::definitions::{sent_queue, shown_limit, shown_queue};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
+use tollgate::Limit;
+use tollgate::lanes::QueueSpec;
 use tollgate_client::path::path;
 
 /// What a server has of what a file names, as its API shows it.
@@ -26,8 +28,10 @@ pub(crate) struct Difference {
     pub(crate) path: String,
     /// What it is; `None`: it is not there.
     pub(crate) before: Option<Value>,
-    /// What is sent.
+    /// What it is to be, as the API shows it.
     pub(crate) after: Value,
+    /// What is sent for that.
+    pub(crate) sent: Value,
 }
 
 /// What has to be changed, in the order in which it can be: a queue may name a limit.
@@ -36,18 +40,18 @@ pub(crate) fn differences(desired: &Desired, actual: &Actual) -> Vec<Difference>
     for (name, DesiredLimit { limit, partitions }) in &desired.limits {
         let before = actual.limits.get(name);
         let at = path(&["limits", name]);
-        add(&mut found, format!("limit {name}"), at, (before, shown_limit(limit)));
+        add(&mut found, format!("limit {name}"), at, (before, Wanted::limit(limit)));
         for (partition, own) in partitions {
             let at = path(&["limits", name, "partitions", partition]);
             let before = actual.partitions.get(&(name.clone(), partition.clone()));
             let thing = format!("limit {name}, partition {partition}");
-            add(&mut found, thing, at, (before, shown_limit(own)));
+            add(&mut found, thing, at, (before, Wanted::limit(own)));
         }
     }
     for (name, spec) in &desired.queues {
         let at = path(&["queues", name]);
         let before = actual.queues.get(name);
-        add(&mut found, format!("queue {name}"), at, (before, shown_queue(spec)));
+        add(&mut found, format!("queue {name}"), at, (before, Wanted::queue(spec)));
     }
     found
 }
@@ -56,19 +60,45 @@ fn add(
     found: &mut Vec<Difference>,
     thing: String,
     path: String,
-    (before, after): (Option<&Value>, Value),
+    (before, Wanted { after, sent }): (Option<&Value>, Wanted),
 ) {
-    if before != Some(&after) {
-        found.push(Difference { thing, path, before: before.cloned(), after });
+    // What is not shown is not compared here: the server does, and changes nothing if it is the same.
+    if before != Some(&after) || after != sent {
+        found.push(Difference { thing, path, before: before.cloned(), after, sent });
+    }
+}
+
+/// What something is to be: as it is shown, and as it is sent.
+struct Wanted {
+    after: Value,
+    sent: Value,
+}
+
+impl Wanted {
+    fn limit(limit: &Limit) -> Self {
+        let after = shown_limit(limit);
+        Self { sent: after.clone(), after }
+    }
+
+    fn queue(spec: &QueueSpec) -> Self {
+        Self { after: shown_queue(spec), sent: sent_queue(spec) }
     }
 }
 
 impl Difference {
-    /// For people: `+` is new, `~` is changed, with each setting that is.
+    /// Whether nobody can tell from here: what is shown is the same, and not all is shown.
+    pub(crate) fn is_unsure(&self) -> bool {
+        self.before.as_ref() == Some(&self.after)
+    }
+
+    /// For people: `+` is new, `~` is changed, with each setting that is, `?` may be.
     pub(crate) fn lines(&self) -> Vec<String> {
         let Some(before) = &self.before else {
             return vec![format!("+ {}: {}", self.thing, self.after)];
         };
+        if self.is_unsure() {
+            return vec![format!("? {}: it has secrets, which are not compared", self.thing)];
+        }
         let mut lines = vec![format!("~ {}", self.thing)];
         let nothing = Map::new();
         let [old, new] = [before, &self.after].map(|it| it.as_object().unwrap_or(&nothing));
@@ -93,8 +123,7 @@ impl Difference {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tollgate::Limit;
-    use tollgate::lanes::QueueSpec;
+    use crate::http::definitions::queue;
 
     fn desired() -> Desired {
         let partitions = BTreeMap::from([("big".to_owned(), Limit::per_minute(1000))]);
@@ -148,5 +177,22 @@ mod tests {
             ["~ queue mail", "    depth_max: 1000000 -> 7", "    failures_max: 20 -> 5"]
         );
         assert_eq!(found[0].json()["after"]["depth_max"], 7);
+    }
+
+    #[test]
+    fn secrets_are_sent_and_not_told() {
+        let destination = json!({"url": "https://a.example/", "headers": {"x-key": "7919"}});
+        let spec = queue(json!({ "destination": destination })).unwrap();
+        let mut desired = Desired::default();
+        desired.queues.insert("mail".to_owned(), spec.clone());
+        let found = differences(&desired, &Actual::default());
+        assert!(!found[0].is_unsure());
+        assert_eq!(found[0].sent["destination"], destination);
+        let told = format!("{:?} {}", found[0].lines(), found[0].json());
+        assert!(!told.contains("7919"), "{told}");
+        let queues = BTreeMap::from([("mail".to_owned(), shown_queue(&spec))]);
+        let found = differences(&desired, &Actual { queues, ..Actual::default() });
+        assert!(found[0].is_unsure());
+        assert_eq!(found[0].lines(), ["? queue mail: it has secrets, which are not compared"]);
     }
 }

@@ -61,6 +61,11 @@ fn the_examples_are_read_and_are_the_defaults_they_say_they_are() {
     let mut queue = desired.queues["charges"].clone();
     queue.tolls.clear();
     assert_eq!(queue, tollgate::lanes::QueueSpec::default());
+    let hooks = desired.queues["hooks"].delivery.as_deref().unwrap();
+    let hooks = tollgate::Delivery::from_bytes(hooks).unwrap();
+    assert_eq!(hooks.destination.as_deref(), Some("https://api.example.com/hooks"));
+    assert_eq!((hooks.fatal, hooks.costs.len()), (vec![400, 404], 1));
+    assert!(hooks.callback.is_some() && hooks.failure_callback.is_some());
 }
 
 #[test]

@@ -10,6 +10,7 @@ use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use std::borrow::Cow;
 use std::sync::Arc;
+use tollgate::push::caps::is_cap;
 
 /// Who asks.
 // Invariant: `None` only where no token is wanted, or nothing is shown but that the server lives.
@@ -63,9 +64,10 @@ impl Caller {
         }
     }
 
-    /// The name under which something is shown that is the caller's; what is not has none.
+    /// The name under which something is shown that is the caller's, or Tollgate's own for what it
+    /// pushes; what is neither has none.
     pub(super) fn shown<'a>(&self, name: &'a str) -> &'a str {
-        self.outer(name).unwrap_or_default()
+        self.outer(name).unwrap_or(if is_cap(name) { name } else { "" })
     }
 
     /// Behind which name of the store the caller's names begin that come after one.

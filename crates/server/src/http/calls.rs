@@ -1,6 +1,5 @@
 //! `/v1/calls`: a call with why it waits and what became of it; lists of calls; taking one back.
 
-use super::Shared;
 use super::body::{Json, JsonIfAny};
 use super::caller::Caller;
 use super::path::{Filter, InPath, Listing, cut, wanted};
@@ -9,11 +8,13 @@ use super::queues::known;
 use super::wire::call::{
     BodyWire, CallPageWire, CallStateWire, CallViewWire, EndedCallWire, WholeCallWire, end,
 };
+use super::wire::destination::DestinationWire;
 use super::wire::event::EventWire;
 use super::wire::explanation::ExplanationWire;
 use super::wire::id::IdWire;
 use super::wire::meter::NothingWire;
 use super::wire::receipt::CancelledWire;
+use super::{App, Shared};
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use serde::Deserialize;
@@ -47,16 +48,17 @@ pub(super) async fn read(
     let gate = app.gate.clone();
     let history = app.history.read(async move { gate.history_of(call).await }).await?;
     let Some(view) = ours(app.gate.call(call).await?, &caller) else {
-        return Ok(Json(ended(call, &history, &caller, &id)?).into_response());
+        return Ok(Json(ended(&id, &history, &caller, &app)?).into_response());
     };
     let payload = app.gate.payload(call).await?.unwrap_or_default();
     let (explanation, now) = (app.gate.explain(call).await?, app.gate.now().await?);
     let whole = WholeCallWire {
         call: CallViewWire::new(&view, &caller, now),
         body: BodyWire::looked_at(payload.body(), &app),
+        destination: DestinationWire::looked_at(&payload, &caller, &app),
         waiting: explanation
             .map(|it| ExplanationWire::new(&it, app.gate.asking(&view.queue), &caller, now)),
-        history: history.iter().map(|event| EventWire::new(event, &caller)).collect(),
+        history: history.iter().map(|event| EventWire::new(event, &caller, &app)).collect(),
     };
     Ok(Json(whole).into_response())
 }
@@ -118,20 +120,20 @@ fn ours(view: Option<CallView>, caller: &Caller) -> Option<CallView> {
 
 /// A call that is no more, as long as its end is kept.
 fn ended(
-    call: CallId,
+    id: &str,
     history: &[Event],
     caller: &Caller,
-    id: &str,
+    app: &App,
 ) -> Result<EndedCallWire, Problem> {
     let last = history.iter().rev().find_map(|event| Some((event, event.end()?)));
     let (last, how) = last.ok_or_else(|| unknown(id))?;
     let queue = caller.outer(&last.queue).ok_or_else(|| unknown(id))?;
     Ok(EndedCallWire {
-        id: IdWire(call),
+        id: IdWire(last.call),
         queue: queue.to_owned(),
         lane: last.lane.as_str().to_owned(),
         state: end(how),
-        history: history.iter().map(|event| EventWire::new(event, caller)).collect(),
+        history: history.iter().map(|event| EventWire::new(event, caller, app)).collect(),
     })
 }
 

@@ -18,7 +18,7 @@ use tokio::time::Instant;
 use tollgate::lanes::Claimed;
 use tollgate::lanes::claim::CLAIM_MAX;
 use tollgate::lanes::queue::LEASE_MAX;
-use tollgate::{Error, Span};
+use tollgate::{AskError, Error, Span};
 
 /// Longest wait: a connection is kept open for it.
 const WAIT_MAX: Span = Span::from_minutes(10);
@@ -118,6 +118,9 @@ impl Wanted {
     }
 
     async fn claim(&self, app: &App, queue: &str, wait: Span) -> Result<Started, Error> {
+        if app.gate.is_pushed(queue).await? {
+            return Err(AskError::QueuePushed { queue: queue.to_owned() }.into());
+        }
         let claimed = match self.lease {
             Some(lease) => app.gate.claim_for(queue, self.max, wait, lease).await?,
             None => app.gate.claim(queue, self.max, wait).await?,

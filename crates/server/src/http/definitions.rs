@@ -34,3 +34,8 @@ pub(crate) fn shown_limit(limit: &Limit) -> Value {
 pub(crate) fn shown_queue(spec: &QueueSpec) -> Value {
     serde_json::to_value(QueueWire::new(spec, &Caller::ANYONE)).unwrap_or_default()
 }
+
+/// A queue as the API takes it, with every setting, and with what is not shown.
+pub(crate) fn sent_queue(spec: &QueueSpec) -> Value {
+    serde_json::to_value(QueueWire::whole(spec)).unwrap_or_default()
+}

@@ -106,7 +106,7 @@ impl Follower {
                 Err(()) if text.is_empty() => return self.nothing().await,
                 Err(()) => return Some(text),
                 Ok(Ok(Told::Event(place, event))) if self.wants(&event) => {
-                    put(&mut text, place, &event, &self.caller);
+                    self.put(&mut text, place, &event);
                 }
                 Ok(Ok(Told::Event(..))) => {}
                 Ok(Ok(Told::Missed)) => text.push_str("event: missed\ndata: {}\n\n"),
@@ -134,13 +134,17 @@ impl Follower {
             && lane.as_deref().is_none_or(|lane| lane == event.lane.as_str())
             && call.is_none_or(|call| call.0 == event.call)
     }
-}
 
-fn put(text: &mut String, place: EventCursor, event: &Event, caller: &Caller) {
-    // Our wire types do not fail to be written; an event that did would be left out.
-    let Ok(data) = serde_json::to_string(&EventWire::new(event, caller)) else { return };
-    let name = name(event);
-    text.push_str(&format!("id: {}\nevent: {name}\ndata: {data}\n\n", place.0));
+    fn put(&self, text: &mut String, place: EventCursor, event: &Event) {
+        let wire = EventWire::new(event, &self.caller, &self.app);
+        // Our wire types do not fail to be written; an event that did would be left out.
+        let Ok(data) = serde_json::to_string(&wire) else { return };
+        // A report is shown as it was written, perhaps on several lines, and here a line ends the data.
+        // In JSON they are between values alone.
+        let data = data.replace(['\n', '\r'], " ");
+        let name = name(event);
+        text.push_str(&format!("id: {}\nevent: {name}\ndata: {data}\n\n", place.0));
+    }
 }
 
 type Step = Pin<Box<dyn Future<Output = (Follower, Option<String>)> + Send>>;

@@ -95,7 +95,7 @@ pub(super) async fn search(
     let gate = app.gate.clone();
     let page = app.history.read(async move { gate.history(query).await }).await?;
     let ours = page.events.iter().filter(|event| caller.outer(&event.queue).is_some());
-    let events = ours.map(|event| EventWire::new(event, &caller)).collect();
+    let events = ours.map(|event| EventWire::new(event, &caller, &app)).collect();
     Ok(Json(HistoryPageWire { events, next: page.next.map(|next| next.0.to_string()) }))
 }
 

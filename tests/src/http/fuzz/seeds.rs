@@ -13,7 +13,7 @@ pub(super) struct Seed {
 }
 
 /// Requests with bodies; `$LEASE` and `$RECEIPT` are real ones when they are sent.
-const BODIES: [(&str, &str, &str); 34] = [
+const BODIES: [(&str, &str, &str); 36] = [
     (
         "PUT",
         "/v1/limits/l",
@@ -53,6 +53,16 @@ const BODIES: [(&str, &str, &str); 34] = [
         r#"{"order":{"parallel":200},"lease":"1m","failures_max":5,"crashes_max":3,"limited_max":100,"backoff":{"first":"1s","most":"5m"},"on_dead":"hold","depth_max":100000,"dead_max":1000,"dedupe":"10m","tolls":[{"limit":"l","partition":{"path":"body.tenant","default":"x"},"weight":{"path":"body.items.length","default":1,"max":100},"when":{"path":"body.kind","is":"card"}},{"limit":"s","like":"l","priority":3}]}"#,
     ),
     ("PUT", "/v1/queues/other", r#"{"order":"strict"}"#),
+    (
+        "PUT",
+        "/v1/queues/pushed",
+        r#"{"backoff":{"first":"1s","jitter":25},"destination":{"url":"https://u:p@a.example/x?y=1","method":"PUT","headers":{"x-a":"1","authorization":"s"},"timeout":"30s","retries":3,"retry_delay":"pow(2, retried) * 1000","fatal":[400,404],"costs":{"l":"body.usage[0].n","s":"header.x-cost"},"callback":"http://[::1]:80/","failure_callback":{"url":"https://b.example","headers":{"a":"b"}}}}"#,
+    ),
+    (
+        "POST",
+        "/v1/queues/pushed/calls",
+        r#"[{"lane":"a","destination":"https://a.example"},{"lane":"b","destination":{"headers":{"x-a":"2"},"retries":0},"dedupe_content":true}]"#,
+    ),
     ("POST", "/v1/queues/q/pause", "{}"),
     ("POST", "/v1/queues/q/resume", "{}"),
     ("PUT", "/v1/queues/q/lanes/a", r#"{"weight":3}"#),
@@ -75,7 +85,7 @@ const BODIES: [(&str, &str, &str); 34] = [
     (
         "POST",
         "/v1/settle",
-        r#"[{"lease":"$LEASE","outcome":"done","actual":{"l":1},"enqueue":[{"queue":"q","lane":"c","body":"paid"}]},{"lease":"$LEASE","outcome":"retry","after":"3s"}]"#,
+        r#"[{"lease":"$LEASE","outcome":"done","actual":{"l":1},"report":{"status":200},"enqueue":[{"queue":"q","lane":"c","body":"paid"}]},{"lease":"$LEASE","outcome":"retry","after":"3s"}]"#,
     ),
     ("POST", "/v1/settle", r#"{"lease":"$LEASE","outcome":"limited","after":"3s"}"#),
     ("POST", "/v1/leases/renew", r#"{"leases":["$LEASE"],"for":"5m"}"#),
@@ -118,6 +128,9 @@ pub(super) async fn seeds(server: &Started) -> Vec<Seed> {
     server.put("/v1/limits/s", &limit).await.success();
     server.put("/v1/queues/q", &json!({"order": {"parallel": 100}})).await.success();
     server.put("/v1/queues/other", &json!({})).await.success();
+    server.put("/v1/queues/pushed", &json!({"destination": "https://a.example"})).await.success();
+    // Nothing is sent anywhere.
+    server.post("/v1/queues/pushed/pause", &json!({})).await.success();
     server.enqueue(&json!([{"lane": "a"}, {"lane": "a"}, {"lane": "b"}])).await;
     let lease = server.claim(&json!({"max": 1})).await[0]["lease"].as_str().unwrap().to_owned();
     server.put("/v1/limits/c", &json!({"rule": "concurrency", "limit": 100})).await.success();

@@ -39,17 +39,19 @@ pub(super) async fn run(
     if !to.json {
         found.iter().for_each(|difference| output::outcome(None, &difference.lines()));
     }
-    let is_done = found.is_empty() || !check;
-    if is_done {
-        for Difference { path, after, .. } in &found {
-            if let Err(error) = client.request("PUT", path, Some(after.clone())).await {
+    if !check {
+        for Difference { path, sent, .. } in &found {
+            if let Err(error) = client.request("PUT", path, Some(sent.clone())).await {
                 return to.refused(error);
             }
         }
     }
-    let changes: Vec<_> = found.iter().map(Difference::json).collect();
+    let changes = found.iter().filter(|difference| !difference.is_unsure());
+    let changes: Vec<_> = changes.map(Difference::json).collect();
+    let is_done = changes.is_empty() || !check;
+    let count = changes.len();
     let value = json!({ "changes": changes, "applied": is_done });
-    output::outcome(to.json.then_some(&value), &[summary(found.len(), is_done)]);
+    output::outcome(to.json.then_some(&value), &[summary(count, is_done)]);
     Ok(if is_done { Exit::Done } else { Exit::Refused })
 }
 

@@ -155,6 +155,9 @@ fn described(call: &Value) -> Vec<String> {
     } else if !call["body"].is_null() {
         lines.push(format!("body: {}", call["body"]));
     }
+    if call["destination"].is_object() {
+        lines.push(format!("destination: {}", call["destination"]));
+    }
     lines.extend(list(call, "history").iter().map(|it| format!("  {}", event(it, now))));
     lines
 }

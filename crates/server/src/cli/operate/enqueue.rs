@@ -62,6 +62,9 @@ pub(in crate::cli) struct NewCallArguments {
     /// It takes the place of the call of this key that waits in its lane.
     #[arg(long, value_name = "KEY")]
     supersedes: Option<String>,
+    /// Where it is delivered to, if its queue has its calls delivered; where the queue says if left out.
+    #[arg(long, value_name = "URL")]
+    destination: Option<String>,
 }
 
 fn toll(text: &str) -> Result<Value, String> {
@@ -99,6 +102,7 @@ impl NewCallArguments {
             ("expires_after", self.expires_after.map(|span| span.to_string().into())),
             ("dedupe_id", self.dedupe_id.clone().map(Value::from)),
             ("supersedes", self.supersedes.clone().map(Value::from)),
+            ("destination", self.destination.clone().map(Value::from)),
         ] {
             if let Some(value) = value {
                 call[field] = value;

@@ -157,12 +157,22 @@ pub(super) fn event(event: &Value, now: Timestamp) -> String {
                 None => String::new(),
             };
             let (attempt, outcome) = (text(event, "attempt"), text(event, "outcome"));
-            format!("attempt {attempt}: {outcome}{until}{}", waits(event))
+            format!("attempt {attempt}: {outcome}{until}{}{}", waits(event), report(event))
         }
         "ended" => format!("ended: {}", text(event, "end")),
         other => other.to_owned(),
     };
     format!("{}  call {} of {place}  {what}", when(event, "at", now), text(event, "call"))
+}
+
+/// What was said about an attempt, in the same line.
+fn report(event: &Value) -> String {
+    match (&event["report"], &event["report_base64"], &event["report_bytes"]) {
+        (Value::Null, Value::String(base64), _) => format!(", report in base64: {base64}"),
+        (Value::Null, _, Value::Number(bytes)) => format!(", report of {bytes} bytes"),
+        (report, ..) if event.get("report").is_some() => format!(", report: {report}"),
+        _ => String::new(),
+    }
 }
 
 fn waits(event: &Value) -> String {
@@ -171,4 +181,23 @@ fn waits(event: &Value) -> String {
         .map(|(limit, span)| format!("{} for {limit}", span.as_str().unwrap_or_default()))
         .collect();
     if said.is_empty() { String::new() } else { format!(", waited {}", said.join(", ")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_report_stands_in_the_line_of_its_attempt() {
+        for (said, told) in [
+            (json!({"report": {"status": 429}}), ", report: {\"status\":429}"),
+            (json!({"report": null}), ", report: null"),
+            (json!({"report_base64": "/w=="}), ", report in base64: /w=="),
+            (json!({"report_bytes": 15}), ", report of 15 bytes"),
+            (json!({}), ""),
+        ] {
+            assert_eq!(report(&said), told);
+        }
+    }
 }

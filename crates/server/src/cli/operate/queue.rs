@@ -15,7 +15,7 @@ use tollgate_client::{Client, ClientError};
 pub(in crate::cli) enum QueueCommand {
     /// Defines a queue, or changes it. What is left out is as it was, and by default if there was none.
     #[command(
-        after_help = "Examples:\n  tollgate queue set charges\n  tollgate queue set mails --parallel 50 --failures 5 --on-dead hold\n  tollgate queue set sms --define '{\"lease\":\"1m\"}'"
+        after_help = "Examples:\n  tollgate queue set charges\n  tollgate queue set mails --parallel 50 --failures 5 --on-dead hold\n  tollgate queue set hooks --destination https://api.example.com/hooks --header x-tenant=acme\n  tollgate queue set sms --define '{\"lease\":\"1m\"}'"
     )]
     Set(Box<SetArguments>),
     /// Lists queues by name.
@@ -68,6 +68,9 @@ pub(in crate::cli) struct SetArguments {
     /// Longest rest.
     #[arg(long, value_name = "DURATION")]
     backoff_max: Option<Span>,
+    /// By how many percent a rest may be shorter, by chance: calls that failed together do not come again together.
+    #[arg(long, value_name = "PERCENT")]
+    backoff_jitter: Option<u32>,
     /// What a dead call does to its lane.
     #[arg(long, value_name = "WHAT", value_enum)]
     on_dead: Option<OnDead>,
@@ -80,6 +83,18 @@ pub(in crate::cli) struct SetArguments {
     /// How long a duplicate is known.
     #[arg(long, value_name = "DURATION")]
     dedupe: Option<Span>,
+    /// Where Tollgate delivers the calls to itself, so that no worker claims them.
+    #[arg(long, value_name = "URL")]
+    destination: Option<String>,
+    /// How they are sent there; POST if left out.
+    #[arg(long, value_name = "METHOD")]
+    method: Option<String>,
+    /// What is sent with each of them. May be given several times.
+    #[arg(long = "header", value_name = "NAME=VALUE", value_parser = header)]
+    headers: Vec<(String, String)>,
+    /// How long the answer may take.
+    #[arg(long, value_name = "DURATION")]
+    timeout: Option<Span>,
     /// The definition in JSON, as the server takes it; flags win over it.
     #[arg(long, value_name = "JSON")]
     define: Option<String>,
@@ -218,14 +233,23 @@ async fn set(
     Ok(client.request("PUT", at, Some(definition)).await)
 }
 
+/// Settings that have several parts, each of which stays as it was if it is left out.
+const PARTS: [&str; 3] = ["backoff", "destination", "headers"];
+
+/// A header as it is written in a command.
+fn header(text: &str) -> Result<(String, String), String> {
+    let pair = text.split_once('=').map(|(name, value)| (name.to_owned(), value.to_owned()));
+    pair.ok_or_else(|| format!("{text:?} is no header: write it as x-tenant=acme"))
+}
+
 /// Puts what is new over what was.
 fn merge(was: &mut Value, new: Value) {
     match (was, new) {
-        // How long calls rest has several parts, and an order is one thing or the other.
+        // How long calls rest and where they go have several parts; an order is one thing or the other.
         (Value::Object(was), Value::Object(new)) => {
             for (field, value) in new {
                 match was.get_mut(&field) {
-                    Some(old) if field == "backoff" => merge(old, value),
+                    Some(old) if PARTS.contains(&field.as_str()) => merge(old, value),
                     _ => drop(was.insert(field, value)),
                 }
             }
@@ -266,13 +290,18 @@ impl SetArguments {
             None => Map::new(),
         };
         let span = |span: Option<Span>| span.map(|span| Value::from(span.to_string()));
-        let backoff = [("first", self.backoff), ("most", self.backoff_max)];
-        let backoff = backoff.map(|(field, given)| Some((field.to_owned(), span(given)?)));
+        let backoff = [
+            ("first", span(self.backoff)),
+            ("most", span(self.backoff_max)),
+            ("jitter", self.backoff_jitter.map(Value::from)),
+        ];
+        let backoff = backoff.map(|(field, given)| Some((field.to_owned(), given?)));
         let backoff: Map<String, Value> = backoff.into_iter().flatten().collect();
         let on_dead = self.on_dead.map(|it| match it {
             OnDead::Skip => "skip",
             OnDead::Hold => "hold",
         });
+        let destination = self.destination();
         for (field, value) in [
             ("order", self.parallel.map(|calls| json!({"parallel": calls}))),
             ("lease", span(self.lease)),
@@ -284,12 +313,25 @@ impl SetArguments {
             ("depth_max", self.depth.map(Value::from)),
             ("dead_max", self.dead.map(Value::from)),
             ("dedupe", span(self.dedupe)),
+            ("destination", (!destination.is_empty()).then_some(Value::from(destination))),
         ] {
             if let Some(value) = value {
                 definition.insert(field.to_owned(), value);
             }
         }
         Ok(definition.into())
+    }
+
+    fn destination(&self) -> Map<String, Value> {
+        let headers: Map<String, Value> =
+            self.headers.iter().map(|(name, value)| (name.clone(), value.clone().into())).collect();
+        let parts = [
+            ("url", self.destination.clone().map(Value::from)),
+            ("method", self.method.clone().map(Value::from)),
+            ("headers", (!headers.is_empty()).then_some(Value::from(headers))),
+            ("timeout", self.timeout.map(|timeout| Value::from(timeout.to_string()))),
+        ];
+        parts.into_iter().filter_map(|(part, value)| Some((part.to_owned(), value?))).collect()
     }
 }
 
@@ -333,5 +375,12 @@ mod tests {
         let merged = json!({"lease": "30s", "order": {"parallel": 5},
             "backoff": {"first": "1s", "most": "2m"}});
         assert_eq!(was, merged);
+        let mut was = json!({"destination": {"url": "https://a", "headers": {"a": "1", "b": "2"}}});
+        merge(&mut was, json!({"destination": {"method": "PUT", "headers": {"b": "3"}}}));
+        let headers = json!({"a": "1", "b": "3"});
+        let merged = json!({"url": "https://a", "method": "PUT", "headers": headers});
+        assert_eq!(was["destination"], merged);
+        merge(&mut was, json!({"destination": null}));
+        assert_eq!(was, json!({"destination": null}));
     }
 }

@@ -44,8 +44,8 @@ impl Caller {
 
     fn ask(&self, error: AskError) -> AskError {
         use AskError::{
-            DelayWithSlots, Limit, Name, NotPaid, Toll, UnknownLimit, WeightOverCapacity,
-            WeightZero,
+            DelayWithSlots, DestinationMissing, Limit, Name, NotPaid, QueueNotPushed, QueuePushed,
+            Toll, UnknownLimit, WeightOverCapacity, WeightZero,
         };
         match error {
             UnknownLimit { name } => UnknownLimit { name: self.text(&name) },
@@ -56,6 +56,9 @@ impl Caller {
             DelayWithSlots { name } => DelayWithSlots { name: self.text(&name) },
             Limit { name, error } => Limit { name: self.text(&name), error },
             NotPaid { name } => NotPaid { name: self.text(&name) },
+            QueuePushed { queue } => QueuePushed { queue: self.text(&queue) },
+            QueueNotPushed { at, queue } => QueueNotPushed { at, queue: self.text(&queue) },
+            DestinationMissing { at, queue } => DestinationMissing { at, queue: self.text(&queue) },
             Name(error) => Name(self.length(error)),
             Toll(error) => Toll(self.toll(error)),
             other => other,

@@ -15,9 +15,9 @@ use std::future::poll_fn;
 use std::pin::{Pin, pin};
 use std::time::Duration;
 use tokio::time::timeout;
-use tollgate::Error;
 use tollgate::lanes::act::BODY_BYTES_MAX;
 use tollgate::lanes::{Act, ActError, CallId, NewCall, QueueName};
+use tollgate::{AskError, Error};
 
 /// Calls of one commit.
 const BATCH: usize = 1_000;
@@ -222,6 +222,9 @@ fn position(error: &Error) -> Option<usize> {
             ActError::Toll { at, .. }
             | ActError::BodyTooLong { at, .. }
             | ActError::UnknownQueue { at, .. },
+        )
+        | Error::Invalid(
+            AskError::QueueNotPushed { at, .. } | AskError::DestinationMissing { at, .. },
         ) => Some(*at),
         _ => None,
     }

@@ -52,6 +52,10 @@ fn of_ask(error: &AskError) -> Kind {
         AskError::ReceiptSpent => kinds::RECEIPT_SPENT,
         AskError::Toll(error) => of_toll(error),
         AskError::InstantInSchedule => kinds::INSTANT_IN_SCHEDULE,
+        AskError::QueuePushed { .. } => kinds::QUEUE_PUSHED,
+        AskError::QueueNotPushed { .. } => kinds::QUEUE_NOT_PUSHED,
+        AskError::DestinationMissing { .. } => kinds::DESTINATION_MISSING,
+        AskError::Envelope(_) => kinds::ENVELOPE_TOO_LONG,
         AskError::ReservedQueue | AskError::ReservedKey => kinds::RESERVED_NAME,
         _ => kinds::INVALID_ASK,
     }
@@ -85,6 +89,7 @@ fn of_act(error: &ActError) -> Problem {
         ActError::QueueFull { .. } => kinds::QUEUE_FULL,
         ActError::TooManyChanges { .. } | ActError::TooManyBytes { .. } => kinds::TOO_MANY_CHANGES,
         ActError::BodyTooLong { .. } => kinds::CALL_BODY_TOO_LONG,
+        ActError::ReportTooLong { .. } => kinds::REPORT_TOO_LONG,
         ActError::Name(error) => of_name(error),
         _ => kinds::INVALID_ASK,
     };
@@ -132,6 +137,8 @@ fn of_queue(error: &QueueError) -> Kind {
         QueueError::Parallel { .. } => kinds::QUEUE_PARALLEL,
         QueueError::Lease { .. } => kinds::QUEUE_LEASE,
         QueueError::NoAttempts => kinds::QUEUE_NO_ATTEMPTS,
+        QueueError::Jitter { .. } => kinds::QUEUE_JITTER,
+        QueueError::Delivery { .. } => kinds::QUEUE_DELIVERY,
         QueueError::NoDepth => kinds::QUEUE_NO_DEPTH,
         QueueError::TooManyTolls { .. } => kinds::QUEUE_TOO_MANY_TOLLS,
         QueueError::TollWeight { .. } => kinds::QUEUE_TOLL_WEIGHT,

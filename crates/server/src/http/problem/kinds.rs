@@ -86,10 +86,17 @@ kinds! {
     UNKNOWN_CALL = NOT_FOUND, "unknown_call", "There is no such call";
     UNKNOWN_SCHEDULE = NOT_FOUND, "unknown_schedule", "There is no such schedule";
     RESERVED_NAME = UNPROCESSABLE_ENTITY, "reserved_name", "The name is Tollgate's own";
+    QUEUE_PUSHED = CONFLICT, "queue_pushed", "Tollgate delivers the calls of this queue itself";
+    QUEUE_NOT_PUSHED = UNPROCESSABLE_ENTITY, "queue_not_pushed", "The queue hands its calls to workers";
+    DESTINATION_MISSING = UNPROCESSABLE_ENTITY, "destination_missing", "Nobody knows where the call goes";
+    DESTINATION_INVALID = UNPROCESSABLE_ENTITY, "destination_invalid", "Nothing can be delivered so";
+    ENVELOPE_TOO_LONG = UNPROCESSABLE_ENTITY, "envelope_too_long", "Too much goes with the body of a call";
     QUEUE_FULL = TOO_MANY_REQUESTS, "queue_full", "The queue holds as many calls as it may";
     QUEUE_PARALLEL = UNPROCESSABLE_ENTITY, "queue_parallel", "A lane cannot have so many calls in flight";
     QUEUE_LEASE = UNPROCESSABLE_ENTITY, "queue_lease", "The lease does not do";
     QUEUE_NO_ATTEMPTS = UNPROCESSABLE_ENTITY, "queue_no_attempts", "Calls would be dead before they start";
+    QUEUE_JITTER = UNPROCESSABLE_ENTITY, "queue_jitter", "No wait is shorter by more than all of it";
+    QUEUE_DELIVERY = UNPROCESSABLE_ENTITY, "queue_delivery", "The destination is too long to be kept with the queue";
     QUEUE_NO_DEPTH = UNPROCESSABLE_ENTITY, "queue_no_depth", "Nothing could ever be enqueued";
     QUEUE_TOO_MANY_TOLLS = UNPROCESSABLE_ENTITY, "queue_too_many_tolls", "The queue asks for too many tolls";
     QUEUE_TOLL_WEIGHT = UNPROCESSABLE_ENTITY, "queue_toll_weight", "A toll of the queue could weigh nothing";
@@ -102,6 +109,7 @@ kinds! {
     LEASE_UNKNOWN = NOT_FOUND, "lease_unknown", "There is no such lease";
     LEASE_LOST = CONFLICT, "lease_lost", "The lease is lost";
     CALL_BODY_TOO_LONG = UNPROCESSABLE_ENTITY, "call_body_too_long", "The body of a call is too long";
+    REPORT_TOO_LONG = UNPROCESSABLE_ENTITY, "report_too_long", "The report is too long";
     TOO_MANY_CHANGES = UNPROCESSABLE_ENTITY, "too_many_changes", "This is too much at once";
     INSTANT_IN_SCHEDULE = UNPROCESSABLE_ENTITY, "instant_in_schedule", "A schedule's call counts from its tick";
     LIMITS_ONLY = CONFLICT, "limits_only", "This server keeps limits alone";

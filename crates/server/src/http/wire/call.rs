@@ -1,5 +1,6 @@
 //! Calls as they are shown.
 
+use super::destination::DestinationWire;
 use super::event::EventWire;
 use super::explanation::ExplanationWire;
 use super::id::IdWire;
@@ -54,6 +55,9 @@ pub(in crate::http) struct WholeCallWire<'a> {
     pub(in crate::http) call: CallViewWire,
     #[serde(flatten)]
     pub(in crate::http) body: BodyWire<'a>,
+    /// How it is delivered, as far as that is its own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(in crate::http) destination: Option<DestinationWire>,
     /// Why it waits, and until when.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(in crate::http) waiting: Option<ExplanationWire>,

@@ -3,7 +3,9 @@
 use super::call::end;
 use super::id::IdWire;
 use super::instant::InstantWire;
+use super::report::ReportWire;
 use super::span::SpanWire;
+use crate::http::App;
 use crate::http::caller::Caller;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -38,6 +40,8 @@ enum WhatWire {
         /// When it is tried again, or until when its upstream asked for a pause.
         #[serde(skip_serializing_if = "Option::is_none")]
         until: Option<InstantWire>,
+        #[serde(flatten)]
+        report: ReportWire,
     },
     Ended {
         end: &'static str,
@@ -56,13 +60,13 @@ pub(in crate::http) struct HistoryPageWire {
 }
 
 impl EventWire {
-    pub(in crate::http) fn new(event: &Event, caller: &Caller) -> Self {
+    pub(in crate::http) fn new(event: &Event, caller: &Caller, app: &App) -> Self {
         Self {
             at: InstantWire(event.at.wall),
             call: IdWire(event.call),
             queue: caller.shown(&event.queue).to_owned(),
             lane: event.lane.as_str().to_owned(),
-            what: WhatWire::new(event, caller),
+            what: WhatWire::new(event, caller, app),
         }
     }
 }
@@ -79,7 +83,7 @@ pub(in crate::http) fn name(event: &Event) -> &'static str {
 }
 
 impl WhatWire {
-    fn new(event: &Event, caller: &Caller) -> Self {
+    fn new(event: &Event, caller: &Caller, app: &App) -> Self {
         let waits = |waits: &event::Waits| {
             let waits = waits.iter();
             waits.map(|(limit, span)| (caller.shown(limit).to_owned(), SpanWire(*span))).collect()
@@ -89,10 +93,11 @@ impl WhatWire {
             What::Started { attempt, waits: waited, .. } => {
                 Self::Started { attempt: *attempt, waits: waits(waited) }
             }
-            What::Settled { attempt, started, waits: waited, outcome, .. } => {
+            What::Settled { attempt, started, waits: waited, outcome, report, .. } => {
                 let (outcome, until) = outcome_of(outcome, event);
                 let started = InstantWire(started.wall);
-                Self::Settled { attempt: *attempt, started, waits: waits(waited), outcome, until }
+                let (waits, report) = (waits(waited), ReportWire::looked_at(report, app));
+                Self::Settled { attempt: *attempt, started, waits, outcome, until, report }
             }
             What::Ended { end: how, attempts } => {
                 Self::Ended { end: end(*how), attempts: *attempts }

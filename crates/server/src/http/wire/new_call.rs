@@ -1,5 +1,6 @@
 //! Calls as they are handed in.
 
+use super::destination::DestinationWire;
 use super::instant::InstantWire;
 use super::object::Object;
 use super::priority::PriorityWire;
@@ -14,8 +15,9 @@ use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 use sha2::{Digest, Sha256};
 use std::borrow::Cow;
-use tollgate::lanes::{Key, LaneName, LimitName, NewCall, Partition, QueueName, Toll};
-use tollgate::{NameError, Now, Timestamp};
+use tollgate::lanes::{Key, LaneName, LimitName, NewCall, Partition, Payload, QueueName, Toll};
+use tollgate::push::caps;
+use tollgate::{Delivery, Envelope, Error, NameError, Now, Timestamp};
 
 /// A call: `{"lane":"acme","body":{…},"tolls":[{"limit":"stripe","partition":"acme"}]}`.
 #[derive(Debug, Deserialize)]
@@ -40,6 +42,7 @@ pub(in crate::http) struct CallWire<'a> {
     #[serde(default)]
     dedupe_content: bool,
     supersedes: Option<Cow<'a, str>>,
+    destination: Option<DestinationWire>,
 }
 
 /// What a call owes at one meter when it starts.
@@ -60,7 +63,7 @@ pub(in crate::http) const OWN_KEYS: &str = "tollgate/";
 pub(in crate::http) const CONTENT_KEYS: &str = "tollgate/content/";
 
 /// Reads what is there, `null` too.
-fn even_null<'de, D: Deserializer<'de>>(
+pub(super) fn even_null<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Option<&'de RawValue>, D::Error> {
     Deserialize::deserialize(deserializer).map(Some)
@@ -70,7 +73,7 @@ fn even_null<'de, D: Deserializer<'de>>(
 #[derive(Debug)]
 pub(in crate::http) struct Fault {
     pub(in crate::http) kind: Kind,
-    pub(in crate::http) field: &'static str,
+    pub(in crate::http) field: Cow<'static, str>,
     pub(in crate::http) why: String,
 }
 
@@ -97,13 +100,13 @@ impl CallWire<'_> {
     pub(in crate::http) fn new_call(&self, desk: Desk<'_>) -> Result<NewCall, Fault> {
         let named = |field| move |error: NameError| named(field, &error);
         let lane = LaneName::new(&self.lane).map_err(named("lane"))?;
-        let body = self.body_bytes()?;
+        let (body, delivery) = (self.body_bytes()?, self.delivery(desk.caller)?);
         let key = |field, text: Option<&str>| {
             text.map(|text| Key::new(text).map_err(named(field))).transpose()
         };
         Ok(NewCall {
             queue: self.queue(desk)?,
-            tolls: self.tolls(desk.caller)?,
+            tolls: self.tolls(desk.caller, &delivery)?,
             priority: self.priority.0,
             not_before: either(("delay", self.delay), ("not_before", self.not_before), desk.now)?,
             expires: either(
@@ -125,11 +128,11 @@ impl CallWire<'_> {
                     return Err(invalid("dedupe_id", &why));
                 }
                 (id, false) => key("dedupe_id", id.as_deref())?,
-                (None, true) => key("dedupe_content", Some(&content_key(&lane, &body)))?,
+                (None, true) => key("dedupe_content", Some(&content_key(&lane, &body, &delivery)))?,
             },
             supersedes: key("supersedes", self.supersedes.as_deref())?,
             lane,
-            payload: (&*body).into(),
+            payload: wrapped(delivery, &body)?,
         })
     }
 
@@ -163,7 +166,15 @@ impl CallWire<'_> {
         }
     }
 
-    fn tolls(&self, caller: &Caller) -> Result<Vec<Toll>, Fault> {
+    fn delivery(&self, caller: &Caller) -> Result<Delivery, Fault> {
+        let Some(destination) = &self.destination else { return Ok(Delivery::default()) };
+        destination.delivery(caller).map_err(|(field, why)| {
+            let field = format!("destination{field}").into();
+            Fault { kind: kinds::DESTINATION_INVALID, field, why }
+        })
+    }
+
+    fn tolls(&self, caller: &Caller, delivery: &Delivery) -> Result<Vec<Toll>, Fault> {
         let is_said = self.tolls.iter().any(|Object(toll)| toll.feedback.is_some());
         let tolls = self.tolls.iter().enumerate().map(|(nth, Object(toll))| {
             let limit = LimitName::new(&caller.inner(&toll.limit));
@@ -175,7 +186,12 @@ impl CallWire<'_> {
                 hears_feedback: toll.feedback.unwrap_or(nth == 0 && !is_said),
             })
         });
-        tolls.collect()
+        // A place of its own is owed at by the call itself.
+        let place = delivery.destination.as_deref().map(|url| {
+            let wrong = |error: Error| invalid("destination", &error.to_string());
+            caps::toll(url).map_err(wrong)
+        });
+        tolls.chain(place).collect()
     }
 }
 
@@ -195,11 +211,25 @@ fn either(
     }
 }
 
+/// A body with how it is delivered.
+fn wrapped(delivery: Delivery, body: &[u8]) -> Result<Payload, Fault> {
+    let envelope = Envelope { delivery, ..Envelope::default() };
+    envelope.around(body).map_err(|error| {
+        let (kind, field) = (kinds::ENVELOPE_TOO_LONG, "destination".into());
+        Fault { kind, field, why: error.to_string() }
+    })
+}
+
 /// What two calls have in common that are one if their content is the same.
-fn content_key(lane: &LaneName, body: &[u8]) -> String {
+fn content_key(lane: &LaneName, body: &[u8], delivery: &Delivery) -> String {
     let length = u64::try_from(lane.len()).unwrap_or(u64::MAX).to_be_bytes();
     let digest = Sha256::new().chain_update(length).chain_update(lane.as_str()).chain_update(body);
-    format!("{CONTENT_KEYS}{}", URL_SAFE_NO_PAD.encode(digest.finalize()))
+    let mut digest = digest.finalize();
+    // The same body to another place is another call. Without a place the key is as it always was.
+    if let Some(bytes) = delivery.to_bytes().ok().filter(|_| *delivery != Delivery::default()) {
+        digest = Sha256::new().chain_update(digest).chain_update(bytes).finalize();
+    }
+    format!("{CONTENT_KEYS}{}", URL_SAFE_NO_PAD.encode(digest))
 }
 
 fn named(field: &'static str, error: &NameError) -> Fault {
@@ -207,9 +237,9 @@ fn named(field: &'static str, error: &NameError) -> Fault {
         NameError::Empty { .. } => kinds::NAME_EMPTY,
         _ => kinds::NAME_TOO_LONG,
     };
-    Fault { kind, field, why: error.to_string() }
+    Fault { kind, field: field.into(), why: error.to_string() }
 }
 
 fn invalid(field: &'static str, why: &str) -> Fault {
-    Fault { kind: kinds::INVALID_BODY, field, why: why.to_owned() }
+    Fault { kind: kinds::INVALID_BODY, field: field.into(), why: why.to_owned() }
 }

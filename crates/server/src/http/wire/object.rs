@@ -7,7 +7,7 @@ use std::fmt;
 use std::marker::PhantomData;
 
 /// Reads `T` from an object and from nothing else.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Default, Clone, Copy, Serialize)]
 #[serde(transparent)]
 pub(in crate::http) struct Object<T>(pub(in crate::http) T);
 

@@ -1,14 +1,19 @@
 //! Queues as they travel.
 
+use super::destination::{DestinationWire, Telling};
 use super::object::Object;
 use super::queue_toll::QueueTollWire;
 use super::span::SpanWire;
 use super::units::{Count, Units};
 use crate::http::caller::Caller;
-use crate::http::problem::{Problem, invalid_field};
+use crate::http::problem::{Problem, invalid_field, kinds};
 use serde::{Deserialize, Serialize};
-use tollgate::UNITS_MAX;
 use tollgate::lanes::{Backoff, OnDead, Order, QueueSpec, QueueState};
+use tollgate::push::caps::is_cap;
+use tollgate::{Delivery, UNITS_MAX};
+
+/// All of a wait, in hundredths.
+const JITTER_MAX: u8 = 100;
 
 /// How a queue's lanes behave. What is left out is as by default.
 #[derive(Debug, Default, Deserialize, Serialize)]
@@ -26,6 +31,8 @@ pub(in crate::http) struct QueueWire {
     dedupe: Option<SpanWire>,
     #[serde(default)]
     tolls: Vec<Object<QueueTollWire>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    destination: Option<DestinationWire>,
 }
 
 /// `"strict"`, or `{"parallel": 200}`.
@@ -36,11 +43,13 @@ enum OrderWire {
     Parallel(Count),
 }
 
-#[derive(Debug, Clone, Copy, Deserialize, Serialize)]
+#[derive(Debug, Default, Clone, Copy, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 struct BackoffWire {
     first: Option<SpanWire>,
     most: Option<SpanWire>,
+    /// By how many hundredths a wait may be shorter.
+    jitter: Option<Count>,
 }
 
 #[derive(Debug, Clone, Copy, Deserialize, Serialize)]
@@ -85,11 +94,7 @@ impl QueueWire {
         let default = QueueSpec::default();
         let count = |count: Option<Count>, default| count.map_or(default, |count| count.0);
         let span = |span: Option<SpanWire>, default| span.map_or(default, |span| span.0);
-        let backoff = self.backoff.as_ref().map(|Object(backoff)| Backoff {
-            first: span(backoff.first, default.backoff.first),
-            most: span(backoff.most, default.backoff.most),
-            jitter: 0,
-        });
+        let Object(backoff) = self.backoff.unwrap_or_default();
         let tolls = self.tolls.iter().enumerate().map(|(nth, Object(toll))| {
             let wrong = |(field, why): (&str, String)| {
                 invalid_field(&format!("tolls[{nth}].{field}"), &why)
@@ -102,7 +107,11 @@ impl QueueWire {
             failures_max: count(self.failures_max, default.failures_max),
             crashes_max: count(self.crashes_max, default.crashes_max),
             limited_max: count(self.limited_max, default.limited_max),
-            backoff: backoff.unwrap_or(default.backoff),
+            backoff: Backoff {
+                first: span(backoff.first, default.backoff.first),
+                most: span(backoff.most, default.backoff.most),
+                jitter: jitter(backoff.jitter, default.backoff.jitter)?,
+            },
             on_dead: match self.on_dead {
                 None => default.on_dead,
                 Some(OnDeadWire::Skip) => OnDead::Skip,
@@ -112,14 +121,34 @@ impl QueueWire {
             dead_max: bound("dead_max", self.dead_max, default.dead_max)?,
             dedupe: span(self.dedupe, default.dedupe),
             tolls: tolls.collect::<Result<_, _>>()?,
-            delivery: None,
+            delivery: self.delivery(caller)?,
         })
     }
 
-    /// A queue as a caller sees it, with every setting.
+    /// How calls are delivered, as a queue keeps it.
+    fn delivery(&self, caller: &Caller) -> Result<Option<Box<[u8]>>, Problem> {
+        let Some(destination) = &self.destination else { return Ok(None) };
+        let delivery = destination.delivery(caller).map_err(|(field, why)| {
+            let field = format!("destination{field}");
+            Problem::new(kinds::DESTINATION_INVALID, format!("`{field}`: {why}")).field(&field)
+        })?;
+        Ok(Some(delivery.to_bytes()?))
+    }
+
+    /// A queue as a caller sees it, with every setting, and without secrets.
     pub(in crate::http) fn new(spec: &QueueSpec, caller: &Caller) -> Self {
+        Self::told(spec, caller, Telling::NoSecrets)
+    }
+
+    /// A queue as it is sent to a server, with every setting.
+    pub(in crate::http) fn whole(spec: &QueueSpec) -> Self {
+        Self::told(spec, &Caller::ANYONE, Telling::All)
+    }
+
+    fn told(spec: &QueueSpec, caller: &Caller, telling: Telling) -> Self {
         let units = |count: u32| Some(Count(count));
-        let Backoff { first, most, .. } = spec.backoff;
+        let Backoff { first, most, jitter } = spec.backoff;
+        let toll = |toll| Object(QueueTollWire::new(toll, caller));
         Self {
             order: Some(match spec.order {
                 Order::Strict => OrderWire::Strict,
@@ -132,6 +161,7 @@ impl QueueWire {
             backoff: Some(Object(BackoffWire {
                 first: Some(SpanWire(first)),
                 most: Some(SpanWire(most)),
+                jitter: Some(Count(jitter.into())),
             })),
             on_dead: Some(match spec.on_dead {
                 OnDead::Skip => OnDeadWire::Skip,
@@ -140,7 +170,13 @@ impl QueueWire {
             depth_max: Some(Units(spec.depth_max)),
             dead_max: Some(Units(spec.dead_max)),
             dedupe: Some(SpanWire(spec.dedupe)),
-            tolls: spec.tolls.iter().map(|toll| Object(QueueTollWire::new(toll, caller))).collect(),
+            // What is owed for being pushed is not the definer's: it comes with the destination.
+            tolls: spec.tolls.iter().filter(|toll| !is_cap(&toll.limit)).map(toll).collect(),
+            destination: spec.delivery.as_ref().map(|bytes| {
+                // What cannot be read was not written here: that there is one is told.
+                let delivery = Delivery::from_bytes(bytes).unwrap_or_default();
+                DestinationWire::new(&delivery, caller, telling)
+            }),
         }
     }
 }
@@ -154,6 +190,18 @@ fn bound(field: &str, most: Option<Units>, default: u64) -> Result<u64, Problem>
         }
         most => Ok(most.map_or(default, |Units(most)| most)),
     }
+}
+
+/// By how much a wait may be shorter: no more than all of it.
+fn jitter(given: Option<Count>, default: u8) -> Result<u8, Problem> {
+    let Some(Count(given)) = given else { return Ok(default) };
+    u8::try_from(given).ok().filter(|given| *given <= JITTER_MAX).ok_or_else(|| {
+        let why = format!(
+            "{given} is over {JITTER_MAX}, which is all of a wait: give 0 to {JITTER_MAX} percent"
+        );
+        Problem::new(kinds::QUEUE_JITTER, format!("`backoff.jitter`: {why}"))
+            .field("backoff.jitter")
+    })
 }
 
 impl OrderWire {

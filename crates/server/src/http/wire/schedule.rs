@@ -1,6 +1,7 @@
 //! Schedules as they travel.
 
 use super::call::BodyWire;
+use super::destination::DestinationWire;
 use super::instant::InstantWire;
 use super::new_call::{CONTENT_KEYS, CallWire};
 use super::object::Object;
@@ -12,6 +13,7 @@ use crate::http::problem::{Problem, invalid_field};
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use tollgate::lanes::NewCall;
+use tollgate::push::caps::is_cap;
 use tollgate::{Cron, CronError, Schedule, Timestamp, When};
 
 /// When to hand in what.
@@ -77,6 +79,8 @@ struct ScheduledCallWire<'a> {
     dedupe_content: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     supersedes: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    destination: Option<DestinationWire>,
 }
 
 #[derive(Debug, Serialize)]
@@ -147,7 +151,8 @@ impl<'a> ScheduledCallWire<'a> {
         // Times of a schedule's call are written as from the epoch.
         let from_tick =
             |at: Option<Timestamp>| at.map(|at| SpanWire(at.since(Timestamp::default())));
-        let tolls = call.tolls.iter().map(|toll| ScheduledTollWire {
+        let own = call.tolls.iter().filter(|toll| !is_cap(&toll.limit));
+        let tolls = own.map(|toll| ScheduledTollWire {
             limit: caller.shown(&toll.limit),
             partition: toll.partition.as_deref(),
             weight: toll.weight,
@@ -163,6 +168,7 @@ impl<'a> ScheduledCallWire<'a> {
             dedupe_id: call.dedupe.as_deref().filter(|key| !is_content(key)),
             dedupe_content: call.dedupe.as_deref().is_some_and(is_content),
             supersedes: call.supersedes.as_deref(),
+            destination: DestinationWire::looked_at(&call.payload, caller, app),
         }
     }
 }

@@ -2,9 +2,10 @@
 
 use super::id::IdWire;
 use super::items::Items;
-use super::new_call::{CallWire, Desk};
+use super::new_call::{CallWire, Desk, even_null};
 use super::object::Object;
 use super::problem::ProblemWire;
+use super::report;
 use super::span::SpanWire;
 use super::units::Units;
 use crate::http::App;
@@ -12,6 +13,7 @@ use crate::http::caller::Caller;
 use crate::http::problem::{Problem, invalid_field, kinds};
 use crate::lease;
 use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use tollgate::lanes::{Act, Acted, LimitName, Settle, Settlement};
@@ -27,6 +29,11 @@ pub(in crate::http) struct SettlementWire<'a> {
     after: Option<SpanWire>,
     #[serde(default)]
     actual: BTreeMap<String, Units>,
+    /// What there is to say about it: any JSON.
+    #[serde(borrow, default, deserialize_with = "even_null")]
+    report: Option<&'a RawValue>,
+    /// The same if it is not JSON.
+    report_base64: Option<Cow<'a, str>>,
     #[serde(borrow, default)]
     /// Calls that are enqueued in the same act, each with its queue.
     enqueue: Items<Object<CallWire<'a>>>,
@@ -103,10 +110,15 @@ impl SettlementWire<'_> {
             enqueue.push(new_call.map_err(|fault| fault.problem(&at))?);
         }
         Ok(Act {
-            settle: vec![Settle { actual, ..Settle::new(lease, settlement) }],
+            settle: vec![Settle { lease, settlement, actual, report: self.report_bytes()? }],
             enqueue,
             ..Act::default()
         })
+    }
+
+    fn report_bytes(&self) -> Result<Box<[u8]>, Problem> {
+        report::bytes(self.report, self.report_base64.as_deref())
+            .map_err(|why| invalid_field("report_base64", &why))
     }
 
     fn settlement(&self) -> Result<Settlement, Problem> {
