@@ -46,7 +46,9 @@ struct LanePageWire {
 impl Client {
     /// Defines a queue, or changes it: at once, for waiting calls, too.
     pub async fn queue(&self, name: &str, spec: QueueSpec) -> Result<(), ClientError> {
-        let _: IgnoredAny = self.put(path(&["queues", name]), &QueueWire::from(&spec)).await?;
+        let wire = QueueWire::try_from(&spec)
+            .map_err(|error| ClientError::Invalid { reason: error.to_string() })?;
+        let _: IgnoredAny = self.put(path(&["queues", name]), &wire).await?;
         Ok(())
     }
 

@@ -2,6 +2,7 @@
 
 pub(crate) mod ask;
 pub(crate) mod call;
+pub(crate) mod destination;
 pub(crate) mod limit;
 pub(crate) mod meter;
 pub(crate) mod outcome;

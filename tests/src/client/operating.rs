@@ -3,8 +3,8 @@
 use super::served::{PATIENCE, Served};
 use tokio::time::timeout;
 use tollgate_client::{
-    Call, CallId, Client, Cron, Event, Events, EventsQuery, HistoryQuery, Job, Outcome, QueueSpec,
-    Reason, Span, Told, When,
+    Backoff, Call, CallId, Client, ClientError, CostPath, Cron, Delivery, Event, Events,
+    EventsQuery, HistoryQuery, Job, Outcome, QueueSpec, Reason, Span, Told, When,
 };
 
 async fn with_queue() -> (Served, Client) {
@@ -91,6 +91,50 @@ async fn history_tells_what_came_of_calls() {
     assert_eq!(told, [(&id, "ended"), (&id, "settled")]);
     let call = client.call(&id).await.unwrap().unwrap();
     assert_eq!((&*call.state, call.history.len()), ("done", 2));
+}
+
+#[tokio::test]
+async fn a_report_is_found_in_history() {
+    let (_served, client) = with_queue().await;
+    let ids = client.enqueue_all("q", ["a", "b"].map(Call::new)).await.unwrap();
+    let worker = client.worker("q").until_drained();
+    let run = worker.run(|job: Job| async move {
+        Outcome::done().report(if job.lane == "a" { r#"{"status":200}"# } else { "paid" })
+    });
+    timeout(PATIENCE, run).await.expect("the worker did not end").unwrap();
+    for (id, field, report) in [
+        (&ids[0], "report", serde_json::json!({"status": 200})),
+        (&ids[1], "report_base64", "cGFpZA==".into()),
+    ] {
+        let call = client.call(id).await.unwrap().unwrap();
+        assert_eq!(call.history[0].more[field], report);
+    }
+}
+
+#[tokio::test]
+async fn a_queue_is_told_where_its_calls_go() {
+    let (_served, client) = with_queue().await;
+    let delivery = Delivery {
+        destination: Some("https://a.example/".to_owned()),
+        headers: vec![("x-a".to_owned(), "1".to_owned())],
+        timeout: Some(Span::from_secs(3)),
+        costs: vec![CostPath { limit: "tpm".to_owned(), from: "body.tokens".to_owned() }],
+        ..Delivery::default()
+    };
+    let backoff = Backoff { jitter: 30, ..QueueSpec::default().backoff };
+    let spec =
+        QueueSpec { backoff, delivery: Some(delivery.to_bytes().unwrap()), ..QueueSpec::default() };
+    client.queue("hooks", spec.clone()).await.unwrap();
+    assert_eq!(client.queue_state("hooks").await.unwrap().unwrap().spec, spec);
+    client.pause_queue("hooks").await.unwrap();
+    let own = Delivery { method: Some("PUT".to_owned()), ..Delivery::default() };
+    client.enqueue("hooks", Call::new("a").delivery(own.clone())).await.unwrap();
+    let error = client.enqueue("q", Call::new("a").delivery(own)).await.unwrap_err();
+    assert!(matches!(&error, ClientError::Problem(it) if it.code == "queue_not_pushed"), "{error}");
+    let worker = client.worker("hooks").until_drained();
+    let error = timeout(PATIENCE, worker.run(|_: Job| async {})).await.expect("it did not end");
+    let error = error.unwrap_err();
+    assert!(matches!(&error, ClientError::Problem(it) if it.code == "queue_pushed"), "{error}");
 }
 
 #[tokio::test]

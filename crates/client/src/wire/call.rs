@@ -1,12 +1,13 @@
 //! Calls as they are handed in.
 
+use super::destination::DestinationWire;
 use super::time::{InstantWire, SpanWire};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde::Serialize;
 use serde::de::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
-use tollgate_engine::{Call, CallParts, Due, Owed};
+use tollgate_engine::{Call, CallParts, Delivery, Due, Envelope, Owed};
 
 /// A call.
 #[derive(Debug, Clone, Serialize)]
@@ -34,6 +35,8 @@ pub(crate) struct CallWire {
     dedupe_id: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     supersedes: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    destination: Option<DestinationWire>,
 }
 
 #[derive(Debug, Clone, Serialize)]
@@ -47,26 +50,18 @@ struct TollWire {
 
 impl From<Call> for CallWire {
     fn from(call: Call) -> Self {
-        let CallParts {
-            lane,
-            tolls,
-            priority,
-            due,
-            expires,
-            dedupe,
-            supersedes,
-            body,
-            envelope: _,
-        } = call.into_parts();
+        let CallParts { lane, tolls, priority, due, expires, dedupe, supersedes, body, envelope } =
+            call.into_parts();
+        let Envelope { delivery, .. } = envelope;
+        let has_own = delivery != Delivery::default();
         let (delay, not_before) = times(due);
         let (expires_after, expires_at) = times(expires.unwrap_or(Due::AtOnce));
-        let json = as_json(&body);
-        let is_base64 = json.is_none() && !body.is_empty();
+        let (body, body_base64) = as_json_or_base64(&body);
         Self {
             queue: None,
             lane,
-            body: json,
-            body_base64: is_base64.then(|| STANDARD.encode(&body)),
+            body,
+            body_base64,
             tolls: tolls.into_iter().map(TollWire::from).collect(),
             priority: priority.level(),
             delay,
@@ -75,6 +70,7 @@ impl From<Call> for CallWire {
             expires_at,
             dedupe_id: dedupe,
             supersedes,
+            destination: has_own.then(|| delivery.into()),
         }
     }
 }
@@ -99,6 +95,14 @@ fn times(due: Due) -> (Option<SpanWire>, Option<InstantWire>) {
         Due::After(span) => (Some(SpanWire(span)), None),
         Due::At(instant) => (None, Some(InstantWire(instant))),
     }
+}
+
+/// Bytes as JSON if a reader would get the same bytes then, as base64 otherwise, and not at all if there
+/// are none.
+pub(super) fn as_json_or_base64(bytes: &[u8]) -> (Option<Box<RawValue>>, Option<String>) {
+    let json = as_json(bytes);
+    let is_base64 = json.is_none() && !bytes.is_empty();
+    (json, is_base64.then(|| STANDARD.encode(bytes)))
 }
 
 /// The body as JSON, if a worker would get the same bytes then: readable on the way, and a quarter
@@ -160,11 +164,13 @@ mod tests {
             .delay(Span::from_secs(5))
             .expires_at(Timestamp::from_nanos(1_700_000_000_000_000_000))
             .dedupe("d")
-            .supersedes("s");
+            .supersedes("s")
+            .delivery(Delivery { method: Some("PUT".to_owned()), ..Delivery::default() });
         let tolls =
             json!([{"limit": "stripe", "partition": "acme", "weight": 2, "feedback": true}]);
         let told = json!({"lane": "acme", "priority": 0, "tolls": tolls, "delay": "5s",
-            "expires_at": "2023-11-14T22:13:20Z", "dedupe_id": "d", "supersedes": "s"});
+            "expires_at": "2023-11-14T22:13:20Z", "dedupe_id": "d", "supersedes": "s",
+            "destination": {"method": "PUT"}});
         assert_eq!(written(call), told);
     }
 }

@@ -1,9 +1,10 @@
 //! What came of starts, as it travels.
 
-use super::call::CallWire;
+use super::call::{CallWire, as_json_or_base64};
 use super::time::SpanWire;
 use crate::error::Problem;
 use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use tollgate_core::lanes::{Act, Settlement};
@@ -18,6 +19,10 @@ pub(crate) struct SettlementWire {
     after: Option<SpanWire>,
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     actual: BTreeMap<String, u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    report: Option<Box<RawValue>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    report_base64: Option<String>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     enqueue: Vec<CallWire>,
 }
@@ -40,7 +45,7 @@ pub(crate) struct SettledPageWire {
 impl SettlementWire {
     /// Settles a start so. What a server cannot be told, changes of records and the like, is refused.
     pub(crate) fn new(lease: Arc<str>, outcome: Outcome) -> Result<Self, &'static str> {
-        let OutcomeParts { settlement, actual, enqueue, then, report: _ } = outcome.into_parts();
+        let OutcomeParts { settlement, actual, enqueue, then, report } = outcome.into_parts();
         if then != Act::default() {
             return Err(
                 "records and joins cannot be changed over the network: enqueue calls alone",
@@ -54,11 +59,14 @@ impl SettlementWire {
             Settlement::Limited(after) => ("limited", Some(after)),
         };
         let enqueue = enqueue.into_iter().map(|(queue, call)| CallWire::from(call).of_queue(queue));
+        let (report, report_base64) = as_json_or_base64(&report);
         Ok(Self {
             lease,
             outcome,
             after: after.map(SpanWire),
             actual: actual.into_iter().collect(),
+            report,
+            report_base64,
             enqueue: enqueue.collect(),
         })
     }
@@ -66,7 +74,8 @@ impl SettlementWire {
     /// It failed, and is tried again.
     pub(crate) fn failed(lease: Arc<str>) -> Self {
         let (actual, enqueue) = (BTreeMap::new(), Vec::new());
-        Self { lease, outcome: "retry", after: None, actual, enqueue }
+        let (report, report_base64) = (None, None);
+        Self { lease, outcome: "retry", after: None, actual, report, report_base64, enqueue }
     }
 
     /// The same without what it cost at a limit; whether there was such a cost.
@@ -89,13 +98,17 @@ mod tests {
     fn an_outcome_is_told_with_all_that_follows() {
         let outcome = Outcome::limited(Span::from_secs(3))
             .actual("tpm", 940)
+            .report(r#"{"status":429}"#)
             .enqueue("next", Call::new("acme").body("{}"));
         let wire = SettlementWire::new("L".into(), outcome).unwrap();
         let next = json!({"queue": "next", "lane": "acme", "body": {}, "priority": 0});
         let told = json!({"lease": "L", "outcome": "limited", "after": "3s",
-            "actual": {"tpm": 940}, "enqueue": [next]});
+            "actual": {"tpm": 940}, "report": {"status": 429}, "enqueue": [next]});
         assert_eq!(serde_json::to_value(wire).unwrap(), told);
         let done = SettlementWire::new("L".into(), Outcome::done()).unwrap();
         assert_eq!(serde_json::to_value(done).unwrap(), json!({"lease": "L", "outcome": "done"}));
+        let torn = SettlementWire::new("L".into(), Outcome::dead().report(b"\xff")).unwrap();
+        let told = json!({"lease": "L", "outcome": "dead", "report_base64": "/w=="});
+        assert_eq!(serde_json::to_value(torn).unwrap(), told);
     }
 }

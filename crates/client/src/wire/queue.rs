@@ -1,9 +1,11 @@
 //! Queues as they travel.
 
+use super::destination::DestinationWire;
 use super::queue_toll::QueueTollWire;
 use super::time::SpanWire;
 use serde::{Deserialize, Serialize};
 use tollgate_core::lanes::{Backoff, OnDead, Order, QueueSpec, QueueToll};
+use tollgate_engine::{Delivery, Error};
 
 /// How a queue's lanes behave.
 #[derive(Debug, Serialize, Deserialize)]
@@ -20,6 +22,8 @@ pub(crate) struct QueueWire {
     dead_max: u64,
     dedupe: SpanWire,
     tolls: Vec<QueueTollWire>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    destination: Option<DestinationWire>,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -33,6 +37,9 @@ enum OrderWire {
 struct BackoffWire {
     first: SpanWire,
     most: SpanWire,
+    /// Servers of old have none.
+    #[serde(default)]
+    jitter: u8,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -44,12 +51,21 @@ enum OnDeadWire {
 
 impl Default for QueueWire {
     fn default() -> Self {
-        (&QueueSpec::default()).into()
+        Self::of(&QueueSpec::default(), None)
     }
 }
 
-impl From<&QueueSpec> for QueueWire {
-    fn from(spec: &QueueSpec) -> Self {
+impl TryFrom<&QueueSpec> for QueueWire {
+    type Error = Error;
+
+    fn try_from(spec: &QueueSpec) -> Result<Self, Error> {
+        let delivery = spec.delivery.as_deref().map(Delivery::from_bytes).transpose()?;
+        Ok(Self::of(spec, delivery))
+    }
+}
+
+impl QueueWire {
+    fn of(spec: &QueueSpec, delivery: Option<Delivery>) -> Self {
         Self {
             order: match spec.order {
                 Order::Strict => OrderWire::Strict,
@@ -62,6 +78,7 @@ impl From<&QueueSpec> for QueueWire {
             backoff: BackoffWire {
                 first: SpanWire(spec.backoff.first),
                 most: SpanWire(spec.backoff.most),
+                jitter: spec.backoff.jitter,
             },
             on_dead: match spec.on_dead {
                 OnDead::Skip => OnDeadWire::Skip,
@@ -71,6 +88,7 @@ impl From<&QueueSpec> for QueueWire {
             dead_max: spec.dead_max,
             dedupe: SpanWire(spec.dedupe),
             tolls: spec.tolls.iter().map(QueueTollWire::from).collect(),
+            destination: delivery.map(DestinationWire::from),
         }
     }
 }
@@ -79,6 +97,7 @@ impl TryFrom<QueueWire> for QueueSpec {
     type Error = String;
 
     fn try_from(wire: QueueWire) -> Result<Self, String> {
+        let delivery = wire.destination.map(|it| Delivery::from(it).to_bytes());
         Ok(Self {
             order: match wire.order {
                 OrderWire::Strict => Order::Strict,
@@ -88,7 +107,11 @@ impl TryFrom<QueueWire> for QueueSpec {
             failures_max: wire.failures_max,
             crashes_max: wire.crashes_max,
             limited_max: wire.limited_max,
-            backoff: Backoff::doubling(wire.backoff.first.0, wire.backoff.most.0),
+            backoff: Backoff {
+                first: wire.backoff.first.0,
+                most: wire.backoff.most.0,
+                jitter: wire.backoff.jitter,
+            },
             on_dead: match wire.on_dead {
                 OnDeadWire::Skip => OnDead::Skip,
                 OnDeadWire::Hold => OnDead::Hold,
@@ -97,7 +120,7 @@ impl TryFrom<QueueWire> for QueueSpec {
             dead_max: wire.dead_max,
             dedupe: wire.dedupe.0,
             tolls: wire.tolls.into_iter().map(QueueToll::try_from).collect::<Result<_, _>>()?,
-            delivery: None,
+            delivery: delivery.transpose().map_err(|error| error.to_string())?,
         })
     }
 }
@@ -123,6 +146,7 @@ pub(crate) struct QueuePageWire {
 
 #[cfg(test)]
 mod tests {
+    use super::super::destination::tests::whole;
     use super::*;
     use tollgate_core::lanes::{BodyPath, Scalar, TollPartition, TollWeight, TollWhen};
     use tollgate_core::{LimitName, Priority, Span};
@@ -145,12 +169,17 @@ mod tests {
         let odd = QueueSpec {
             order: Order::Parallel(200),
             on_dead: OnDead::Hold,
+            backoff: Backoff {
+                jitter: 30,
+                ..Backoff::doubling(Span::from_secs(1), Span::from_secs(9))
+            },
             lease: Span::from_millis(1_500),
             tolls: vec![shared, read],
+            delivery: Some(whole().to_bytes().unwrap()),
             ..QueueSpec::default()
         };
         for spec in [QueueSpec::default(), odd] {
-            let text = serde_json::to_string(&QueueWire::from(&spec)).unwrap();
+            let text = serde_json::to_string(&QueueWire::try_from(&spec).unwrap()).unwrap();
             let wire: QueueWire = serde_json::from_str(&text).unwrap();
             assert_eq!(QueueSpec::try_from(wire).unwrap(), spec);
         }
