@@ -27,5 +27,6 @@ mod roles;
 mod schedules;
 mod started;
 mod tls;
+mod traces;
 mod turns;
 mod working;

@@ -48,7 +48,7 @@ pub use tollgate_core::contract::QueueState;
 pub use tollgate_core::lanes::{Backoff, OnDead, Order, QueueSpec, QueueToll};
 pub use tollgate_core::{Align, Cron, CronError, Limit, Priority, RuleSpec, Span, Timestamp};
 pub use tollgate_engine::{
-    Ask, Asking, Call, Change, CostPath, Delivery, LimitState, MeterState, Outcome, Toll, When,
-    Worked, global, toll,
+    Ask, Asking, Call, Change, CostPath, Delivery, LimitState, MeterState, Outcome, Toll,
+    TraceParent, When, Worked, global, toll,
 };
 pub use worker::{Job, Worker};

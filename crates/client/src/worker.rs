@@ -15,7 +15,7 @@ use std::future::{Future, pending};
 use std::pin::Pin;
 use tollgate_core::Span;
 use tollgate_core::lanes::queue::LEASE_MAX;
-use tollgate_engine::{Outcome, Worked};
+use tollgate_engine::{Outcome, TraceParent, Worked};
 
 /// The shortest lease: a heartbeat must reach the server in time.
 const LEASE_MIN: Span = Span::from_millis(100);
@@ -34,6 +34,8 @@ pub struct Job {
     pub body: Box<[u8]>,
     /// Which start of it, from 1: failures, crashes and pauses before it are counted.
     pub attempt: u32,
+    /// Of which trace it is a part: spans of the handler are children of this one.
+    pub trace: Option<TraceParent>,
     /// What it is settled with.
     pub lease: Lease,
 }

@@ -10,8 +10,8 @@ use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 use tollgate_client::{
-    Call, Client, ClientError, HistoryQuery, Job, Limit, Order, Outcome, QueueSpec, Span, Worked,
-    global,
+    Call, Client, ClientError, HistoryQuery, Job, Limit, Order, Outcome, QueueSpec, Span,
+    TraceParent, Worked, global,
 };
 
 type Heard = mpsc::UnboundedReceiver<String>;
@@ -92,6 +92,21 @@ async fn a_worker_makes_each_call_once_and_in_order_and_ends_when_there_are_none
         let in_order: Vec<_> = bodies.iter().filter(|body| body.starts_with(lane)).collect();
         assert!(in_order.is_sorted() && in_order.len() == 100, "{in_order:?}");
     }
+}
+
+#[tokio::test]
+async fn a_handler_is_told_of_which_trace_its_call_is() {
+    let (_served, client) = with_queue(QueueSpec::default()).await;
+    let trace = TraceParent::new("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01");
+    client.enqueue("q", Call::new("a").trace(trace.clone().unwrap())).await.unwrap();
+    client.enqueue("q", Call::new("a")).await.unwrap();
+    let (told, mut heard) = mpsc::unbounded_channel();
+    let worker = client.worker("q").until_drained().run(move |job: Job| {
+        told.send(job.trace).unwrap();
+        async { Outcome::done() }
+    });
+    timeout(PATIENCE, worker).await.unwrap().unwrap();
+    assert_eq!([heard.recv().await, heard.recv().await], [Some(trace), Some(None)]);
 }
 
 #[tokio::test]

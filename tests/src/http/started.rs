@@ -244,6 +244,17 @@ impl Started {
         self.stop.take().unwrap().send(()).unwrap();
     }
 
+    /// Another server on the same folder, once this one, which was asked to end, has let go of it.
+    pub(super) async fn opened_again(self, settings: Settings) -> Self {
+        let Self { gate, clock, reloader, served, _folder: folder, .. } = self;
+        served.await.unwrap();
+        drop(reloader);
+        gate.shut_down().await;
+        let builder = Tollgate::builder().clock(clock.clone());
+        let gate = builder.open(folder.path()).await.unwrap();
+        Self::serving((gate, clock), folder, settings).await
+    }
+
     /// Returns when the server has ended.
     pub(super) async fn ended(self) {
         self.served.await.unwrap();

@@ -37,6 +37,8 @@ pub(crate) struct CallWire {
     supersedes: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     destination: Option<DestinationWire>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    traceparent: Option<String>,
 }
 
 #[derive(Debug, Clone, Serialize)]
@@ -52,7 +54,7 @@ impl From<Call> for CallWire {
     fn from(call: Call) -> Self {
         let CallParts { lane, tolls, priority, due, expires, dedupe, supersedes, body, envelope } =
             call.into_parts();
-        let Envelope { delivery, .. } = envelope;
+        let Envelope { trace, delivery } = envelope;
         let has_own = delivery != Delivery::default();
         let (delay, not_before) = times(due);
         let (expires_after, expires_at) = times(expires.unwrap_or(Due::AtOnce));
@@ -71,6 +73,7 @@ impl From<Call> for CallWire {
             dedupe_id: dedupe,
             supersedes,
             destination: has_own.then(|| delivery.into()),
+            traceparent: trace.map(|trace| trace.as_str().to_owned()),
         }
     }
 }
@@ -138,7 +141,9 @@ mod tests {
     use super::*;
     use serde_json::json;
     use tollgate_core::{Span, Timestamp};
-    use tollgate_engine::toll;
+    use tollgate_engine::{TraceParent, toll};
+
+    const TRACE: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
 
     fn written(call: Call) -> serde_json::Value {
         serde_json::to_value(CallWire::from(call)).unwrap()
@@ -158,19 +163,20 @@ mod tests {
     }
 
     #[test]
-    fn times_and_tolls_are_told() {
+    fn times_tolls_and_traces_are_told() {
         let call = Call::new("acme")
             .pays(toll("stripe", "acme").weight(2))
             .delay(Span::from_secs(5))
             .expires_at(Timestamp::from_nanos(1_700_000_000_000_000_000))
             .dedupe("d")
             .supersedes("s")
-            .delivery(Delivery { method: Some("PUT".to_owned()), ..Delivery::default() });
+            .delivery(Delivery { method: Some("PUT".to_owned()), ..Delivery::default() })
+            .trace(TraceParent::new(TRACE).unwrap());
         let tolls =
             json!([{"limit": "stripe", "partition": "acme", "weight": 2, "feedback": true}]);
         let told = json!({"lane": "acme", "priority": 0, "tolls": tolls, "delay": "5s",
             "expires_at": "2023-11-14T22:13:20Z", "dedupe_id": "d", "supersedes": "s",
-            "destination": {"method": "PUT"}});
+            "destination": {"method": "PUT"}, "traceparent": TRACE});
         assert_eq!(written(call), told);
     }
 }

@@ -16,6 +16,7 @@ use serde_json::value::RawValue;
 use std::time::Duration;
 use tokio::time::Instant;
 use tollgate_core::Span;
+use tollgate_engine::TraceParent;
 
 /// How long one claim waits before it is made anew.
 const CLAIM_WAIT: Span = Span::from_secs(20);
@@ -56,6 +57,7 @@ struct ClaimedWire {
     lease: Lease,
     lease_ms: u64,
     attempt: u32,
+    traceparent: Option<String>,
 }
 
 /// What a claim gave.
@@ -113,6 +115,7 @@ pub(super) async fn claim(client: Client, asked: Asked) -> Result<Claimed, Clien
             lane: call.lane,
             body: bytes(call.body.as_deref(), call.body_base64.as_deref())?,
             attempt: call.attempt,
+            trace: call.traceparent.as_deref().and_then(TraceParent::new),
             lease: call.lease,
         };
         Ok((job, Span::from_millis(call.lease_ms)))

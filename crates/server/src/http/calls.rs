@@ -7,6 +7,7 @@ use super::problem::{Problem, kinds};
 use super::queues::known;
 use super::wire::call::{
     BodyWire, CallPageWire, CallStateWire, CallViewWire, EndedCallWire, WholeCallWire, end,
+    traceparent,
 };
 use super::wire::destination::DestinationWire;
 use super::wire::event::EventWire;
@@ -56,6 +57,7 @@ pub(super) async fn read(
         call: CallViewWire::new(&view, &caller, now),
         body: BodyWire::looked_at(payload.body(), &app),
         destination: DestinationWire::looked_at(&payload, &caller, &app),
+        traceparent: traceparent(&payload),
         waiting: explanation
             .map(|it| ExplanationWire::new(&it, app.gate.asking(&view.queue), &caller, now)),
         history: history.iter().map(|event| EventWire::new(event, &caller, &app)).collect(),

@@ -1,6 +1,7 @@
 //! `/v1/queues/{queue}/calls`: calls are handed in, one, many at once, or as a stream.
 
 mod stream;
+mod trace;
 
 use super::Shared;
 use super::body::{Json, Large};
@@ -38,9 +39,11 @@ pub(super) async fn enqueue(
 ) -> Result<Response, Problem> {
     let queue = QueueName::new(&caller.inner(&name)).map_err(Error::from)?;
     let idempotency = Idempotency::new(request.headers())?;
+    let trace = trace::of(request.headers());
     if stream::is_stream(request.headers()) {
         idempotency.refuse_for_stream()?;
-        let taken = stream::enqueue(&app, &caller, &queue, request.into_body());
+        let to = stream::To { app: &app, caller: &caller, queue: &queue, trace: trace.as_ref() };
+        let taken = stream::enqueue(to, request.into_body());
         return Ok(Json(taken.await?).into_response());
     }
     let body = Large::from_request(request, &app).await?;
@@ -48,7 +51,8 @@ pub(super) async fn enqueue(
     if calls.is_empty() {
         known(&app.gate, &caller, &name).await?;
     }
-    let desk = Desk { caller: &caller, queue: Some(&queue), now: app.gate.now().await? };
+    let (now, trace) = (app.gate.now().await?, trace.as_ref());
+    let desk = Desk { caller: &caller, queue: Some(&queue), now, trace };
     let mut enqueue = Vec::with_capacity(calls.len());
     for (nth, Object(call)) in calls.iter().enumerate() {
         let at = if body.is_array() { format!("[{nth}]") } else { String::new() };

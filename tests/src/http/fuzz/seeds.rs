@@ -70,7 +70,7 @@ const BODIES: [(&str, &str, &str); 36] = [
     (
         "POST",
         "/v1/queues/q/calls",
-        r#"{"lane":"a","body":{"tenant":"t","items":[1,2],"kind":"card"},"tolls":[{"limit":"l","partition":"p","weight":2,"feedback":true}],"priority":5,"delay":"1s","expires_after":"1h","dedupe_id":"d","supersedes":"k"}"#,
+        r#"{"lane":"a","body":{"tenant":"t","items":[1,2],"kind":"card"},"tolls":[{"limit":"l","partition":"p","weight":2,"feedback":true}],"priority":5,"delay":"1s","expires_after":"1h","dedupe_id":"d","supersedes":"k","traceparent":"00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"}"#,
     ),
     (
         "POST",

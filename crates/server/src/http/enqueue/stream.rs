@@ -17,7 +17,7 @@ use std::time::Duration;
 use tokio::time::timeout;
 use tollgate::lanes::act::BODY_BYTES_MAX;
 use tollgate::lanes::{Act, ActError, CallId, NewCall, QueueName};
-use tollgate::{AskError, Error};
+use tollgate::{AskError, Error, TraceParent};
 
 /// Calls of one commit.
 const BATCH: usize = 1_000;
@@ -47,14 +47,19 @@ pub(super) fn is_stream(headers: &HeaderMap) -> bool {
     ["application/x-ndjson", "application/jsonl"].iter().any(|it| essence.eq_ignore_ascii_case(it))
 }
 
+/// Where a stream goes, and whose it is.
+#[derive(Clone, Copy)]
+pub(super) struct To<'a> {
+    pub(super) app: &'a App,
+    pub(super) caller: &'a Caller,
+    pub(super) queue: &'a QueueName,
+    /// Of which trace its calls are a part that do not say.
+    pub(super) trace: Option<&'a TraceParent>,
+}
+
 /// Takes calls as they come. What was taken before a line that does not do is kept, and told.
-pub(super) async fn enqueue(
-    app: &App,
-    caller: &Caller,
-    queue: &QueueName,
-    body: Body,
-) -> Result<TakenWire, Problem> {
-    let mut taker = Taker::new(app, caller, queue);
+pub(super) async fn enqueue(to: To<'_>, body: Body) -> Result<TakenWire, Problem> {
+    let mut taker = Taker::new(to);
     if let Err(problem) = taker.take_all(body).await {
         // Those before it are kept, so that the stream can go on from this line.
         let problem = taker.flush().await.err().unwrap_or(problem);
@@ -72,9 +77,7 @@ enum Came {
 
 /// Takes lines, and keeps them a thousand at a time.
 struct Taker<'a> {
-    app: &'a App,
-    caller: &'a Caller,
-    queue: &'a QueueName,
+    to: To<'a>,
     /// What came of a line that is not whole yet.
     rest: Vec<u8>,
     /// The room that it takes.
@@ -90,11 +93,9 @@ struct Taker<'a> {
 }
 
 impl<'a> Taker<'a> {
-    fn new(app: &'a App, caller: &'a Caller, queue: &'a QueueName) -> Self {
+    fn new(to: To<'a>) -> Self {
         Self {
-            app,
-            caller,
-            queue,
+            to,
             rest: Vec::new(),
             taken: Taken::default(),
             batch: Vec::new(),
@@ -139,7 +140,7 @@ impl<'a> Taker<'a> {
     async fn within(&self, span: Duration, body: Pin<&mut Body>) -> Result<Came, Problem> {
         tokio::select! {
             biased;
-            () = self.app.shutdown.begun() => Err(shutting_down()),
+            () = self.to.app.shutdown.begun() => Err(shutting_down()),
             piece = timeout(span, piece(body)) => match piece {
                 Ok(piece) => piece.map(Came::Piece),
                 Err(_) => Ok(Came::Nothing),
@@ -153,7 +154,7 @@ impl<'a> Taker<'a> {
             let detail = format!("a line has up to {} MiB", LINE_BYTES_MAX >> 20);
             return Err(Problem::new(kinds::BODY_TOO_LARGE, detail));
         }
-        self.app.room.take(self.rest.len() + data.len(), &mut self.taken)?;
+        self.to.app.room.take(self.rest.len() + data.len(), &mut self.taken)?;
         self.rest.extend_from_slice(data);
         Ok(())
     }
@@ -168,8 +169,8 @@ impl<'a> Taker<'a> {
             return Ok(());
         }
         let Object(call): Object<CallWire<'_>> = parse_as(text)?;
-        let now = self.app.gate.now().await?;
-        let desk = Desk { caller: self.caller, queue: Some(self.queue), now };
+        let To { app, caller, queue, trace } = self.to;
+        let desk = Desk { caller, queue: Some(queue), now: app.gate.now().await?, trace };
         let call = call.new_call(desk).map_err(|fault| fault.problem(""))?;
         self.batch_bytes += call.payload.bytes();
         self.batch.push(call);
@@ -200,7 +201,7 @@ impl<'a> Taker<'a> {
         if enqueue.is_empty() {
             return Ok(());
         }
-        let acted = self.app.gate.act(Act { enqueue, ..Act::default() }).await?;
+        let acted = self.to.app.gate.act(Act { enqueue, ..Act::default() }).await?;
         self.accepted += acted.enqueued.len() as u64;
         if let (Some(first), Some(last)) = (acted.enqueued.first(), acted.enqueued.last()) {
             let (first, _) = self.ids.unwrap_or((*first, *last));

@@ -12,8 +12,8 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
-use tollgate::Now;
-use tollgate::lanes::{Attempts, CallState, CallView, DeathCause, End, Toll};
+use tollgate::lanes::{Attempts, CallState, CallView, DeathCause, End, Payload, Toll};
+use tollgate::{Envelope, Now};
 
 /// A call as it is.
 #[derive(Debug, Serialize)]
@@ -58,6 +58,9 @@ pub(in crate::http) struct WholeCallWire<'a> {
     /// How it is delivered, as far as that is its own.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(in crate::http) destination: Option<DestinationWire>,
+    /// Of which trace it is a part.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(in crate::http) traceparent: Option<String>,
     /// Why it waits, and until when.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(in crate::http) waiting: Option<ExplanationWire>,
@@ -198,6 +201,12 @@ impl From<Attempts> for AttemptsWire {
         let Attempts { failures, crashes, limited } = attempts;
         Self { failures, crashes, limited }
     }
+}
+
+/// Of which trace a call is a part. One whose envelope cannot be read is told without.
+pub(in crate::http) fn traceparent(payload: &Payload) -> Option<String> {
+    let trace = Envelope::of(payload).ok()?.trace?;
+    Some(trace.as_str().to_owned())
 }
 
 /// How a call ended, in a word.

@@ -1,6 +1,6 @@
 //! Claims as they travel.
 
-use super::call::{AttemptsWire, BodyWire};
+use super::call::{AttemptsWire, BodyWire, traceparent};
 use super::id::IdWire;
 use super::items::Items;
 use super::object::Object;
@@ -60,6 +60,9 @@ pub(in crate::http) struct ClaimedWire<'a> {
     /// What came of those before.
     #[serde(skip_serializing_if = "Option::is_none")]
     attempts: Option<AttemptsWire>,
+    /// Of which trace it is a part.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    traceparent: Option<String>,
 }
 
 impl<'a> ClaimedWire<'a> {
@@ -76,6 +79,7 @@ impl<'a> ClaimedWire<'a> {
             lease_ms: started.expires.since(started.at).as_millis_ceil(),
             attempt,
             attempts: (attempt > 1).then(|| before.into()),
+            traceparent: traceparent(&claimed.payload),
         }
     }
 }

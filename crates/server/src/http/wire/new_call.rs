@@ -17,7 +17,7 @@ use sha2::{Digest, Sha256};
 use std::borrow::Cow;
 use tollgate::lanes::{Key, LaneName, LimitName, NewCall, Partition, Payload, QueueName, Toll};
 use tollgate::push::caps;
-use tollgate::{Delivery, Envelope, Error, NameError, Now, Timestamp};
+use tollgate::{Delivery, Envelope, Error, NameError, Now, Timestamp, TraceParent};
 
 /// A call: `{"lane":"acme","body":{…},"tolls":[{"limit":"stripe","partition":"acme"}]}`.
 #[derive(Debug, Deserialize)]
@@ -43,6 +43,7 @@ pub(in crate::http) struct CallWire<'a> {
     dedupe_content: bool,
     supersedes: Option<Cow<'a, str>>,
     destination: Option<DestinationWire>,
+    traceparent: Option<Cow<'a, str>>,
 }
 
 /// What a call owes at one meter when it starts.
@@ -93,6 +94,8 @@ pub(in crate::http) struct Desk<'a> {
     /// Which queue, unless the call says.
     pub(in crate::http) queue: Option<&'a QueueName>,
     pub(in crate::http) now: Now,
+    /// Of which trace the request is a part, and with it each call that does not say.
+    pub(in crate::http) trace: Option<&'a TraceParent>,
 }
 
 impl CallWire<'_> {
@@ -132,7 +135,7 @@ impl CallWire<'_> {
             },
             supersedes: key("supersedes", self.supersedes.as_deref())?,
             lane,
-            payload: wrapped(delivery, &body)?,
+            payload: wrapped(Envelope { trace: self.trace(desk)?, delivery }, &body)?,
         })
     }
 
@@ -150,6 +153,17 @@ impl CallWire<'_> {
             (Some(_), Some(_)) => Err(invalid("queue", "the queue is named already: leave it out")),
             (None, None) => Err(invalid("queue", "missing field `queue`: where the call goes")),
         }
+    }
+
+    /// Of which trace it is a part.
+    fn trace(&self, desk: Desk<'_>) -> Result<Option<TraceParent>, Fault> {
+        Ok(match &self.traceparent {
+            None => desk.trace.cloned(),
+            Some(text) => Some(TraceParent::new(text).ok_or_else(|| {
+                let why = "this is no `traceparent` of version 00, as in \"00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01\"";
+                invalid("traceparent", why)
+            })?),
+        })
     }
 
     fn body_bytes(&self) -> Result<Box<[u8]>, Fault> {
@@ -211,9 +225,8 @@ fn either(
     }
 }
 
-/// A body with how it is delivered.
-fn wrapped(delivery: Delivery, body: &[u8]) -> Result<Payload, Fault> {
-    let envelope = Envelope { delivery, ..Envelope::default() };
+/// A body with what goes with it.
+fn wrapped(envelope: Envelope, body: &[u8]) -> Result<Payload, Fault> {
     envelope.around(body).map_err(|error| {
         let (kind, field) = (kinds::ENVELOPE_TOO_LONG, "destination".into());
         Fault { kind, field, why: error.to_string() }

@@ -105,7 +105,7 @@ impl SettlementWire<'_> {
             self.actual.iter().map(named).collect::<Result<_, _>>().map_err(Error::from)?;
         let mut enqueue = Vec::with_capacity(self.enqueue.0.len());
         for (nth, Object(call)) in self.enqueue.0.iter().enumerate() {
-            let new_call = call.new_call(Desk { caller, queue: None, now });
+            let new_call = call.new_call(Desk { caller, queue: None, now, trace: None });
             let at = format!("enqueue[{nth}]");
             enqueue.push(new_call.map_err(|fault| fault.problem(&at))?);
         }
