@@ -1,16 +1,21 @@
 //! What goes with a call's body: the trace it is part of, and how it is delivered.
 
 mod record;
+mod trace;
+
+pub use trace::SpanId;
 
 use crate::error::Error;
-use tollgate_core::Span;
 use tollgate_core::lanes::Payload;
+use tollgate_core::{Span, Timestamp};
 
 /// What goes with a call's body. Limits and lanes do not look at it; whoever makes the call does.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Envelope {
     /// Of which trace the call is a part: W3C's `traceparent`.
     pub trace: Option<TraceParent>,
+    /// When it began to wait, on the wall clock, if someone traces that.
+    pub accepted: Option<Timestamp>,
     /// How it is delivered, as far as that is not for its queue to say.
     pub delivery: Delivery,
 }

@@ -23,7 +23,7 @@ mod turns;
 pub use acquire::{Acquire, Acquiring};
 pub use ask::{Ask, Asking, LimitRef, Named, TOLLS_MAX, Toll, global, toll};
 pub use clock::{Ahead, Bell, Clock, CoarseClock, ManualClock, SystemClock};
-pub use envelope::{CostPath, Delivery, Envelope, TraceParent};
+pub use envelope::{CostPath, Delivery, Envelope, SpanId, TraceParent};
 pub use error::{AskError, Error, RESERVED_QUEUE, Refusal, StoreError, TryError};
 pub use lanes::{
     Altered, Audited, Call, CallParts, Due, Engine, Events, Job, Outcome, OutcomeParts, Owed,

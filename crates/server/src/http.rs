@@ -34,6 +34,7 @@ mod wire;
 use crate::access::KnownTokens;
 use crate::seal::Seal;
 use crate::shutdown::Shutdown;
+use crate::traces::Traces;
 use std::sync::Arc;
 use tollgate::Tollgate;
 
@@ -51,6 +52,8 @@ pub(crate) struct App {
     /// Bodies are kept from those who look at calls.
     pub(crate) redact_bodies: bool,
     pub(crate) figures: figures::Figures,
+    /// Where spans of calls go.
+    pub(crate) traces: Traces,
 }
 
 /// The application as handlers get it.

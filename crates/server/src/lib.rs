@@ -26,6 +26,7 @@ mod server;
 mod shutdown;
 mod tls;
 mod token;
+mod traces;
 
 pub use access::{
     HashError, Namespace, NamespaceError, Role, RoleError, Roles, TokenHash, TokenSpec, TokensError,
@@ -37,3 +38,5 @@ pub use http::routes::{Route, routes};
 pub use server::{Reloader, Server, Settings, StartError};
 pub use tls::{Tls, TlsError};
 pub use token::{Token, TokenError};
+#[cfg(feature = "otel")]
+pub use traces::{TraceSettings, TracesError};

@@ -1,6 +1,7 @@
 //! The server: a socket, its connections, and an end that loses no answer.
 
 mod connection;
+mod exporting;
 
 use crate::access::{KnownTokens, TokenSpec, Tokens, TokensError};
 use crate::http::body::Room;
@@ -11,6 +12,9 @@ use crate::http::{App, routes};
 use crate::seal::{Seal, SealError};
 use crate::shutdown::{Shutdown, ShutdownBell, shutdown};
 use crate::tls::Tls;
+#[cfg(feature = "otel")]
+use crate::traces::{TraceSettings, TracesError};
+use exporting::Exporting;
 use std::fmt;
 use std::future::Future;
 use std::io;
@@ -44,6 +48,9 @@ pub struct Settings {
     pub tls: Option<Tls>,
     /// Keeps the bodies of calls from those who look at them.
     pub redact_bodies: bool,
+    /// Where traces are exported to, if anywhere.
+    #[cfg(feature = "otel")]
+    pub traces: Option<TraceSettings>,
     /// How long it goes on as ever once it is told to end, but says that it is not ready: load balancers
     /// look only now and then.
     pub leave: Duration,
@@ -55,7 +62,16 @@ impl Settings {
     /// Listens there, wants no token and talks plainly.
     pub fn new(listen: SocketAddr) -> Self {
         let (tokens, tls, push) = (Vec::new(), None, PushSettings::default());
-        Self { listen, tokens, tls, redact_bodies: false, leave: Duration::ZERO, push }
+        Self {
+            listen,
+            tokens,
+            tls,
+            redact_bodies: false,
+            #[cfg(feature = "otel")]
+            traces: None,
+            leave: Duration::ZERO,
+            push,
+        }
     }
 }
 
@@ -88,6 +104,10 @@ pub enum StartError {
     /// Calls cannot be delivered.
     #[error(transparent)]
     Push(#[from] PushError),
+    /// Traces cannot be exported as it was said.
+    #[cfg(feature = "otel")]
+    #[error(transparent)]
+    Traces(#[from] TracesError),
 }
 
 /// A server that listens, and answers once it is told to.
@@ -101,6 +121,7 @@ pub struct Server {
     door: Arc<Door>,
     bell: ShutdownBell,
     shutdown: Shutdown,
+    exporting: Exporting,
 }
 
 impl fmt::Debug for Server {
@@ -112,7 +133,8 @@ impl fmt::Debug for Server {
 impl Server {
     /// Takes the address. Connections wait until [`Server::serve`] runs.
     pub async fn bind(gate: Tollgate, settings: Settings) -> Result<Self, StartError> {
-        let Settings { listen, tokens, tls, redact_bodies, leave, push } = settings;
+        let (traces, exporting) = exporting::prepare(&settings)?;
+        let Settings { listen, tokens, tls, redact_bodies, leave, push, .. } = settings;
         let tokens = Tokens::new(tokens)?;
         check_reach(&tokens, listen)?;
         let tokens = KnownTokens::new(tokens);
@@ -132,10 +154,11 @@ impl Server {
             figures: Figures::new(),
             history: Readers::default(),
             redact_bodies,
+            traces,
         };
         let app = Arc::new(app);
         let door = Arc::new(routes::door(app.clone()));
-        Ok(Self { listener, address, tls, leave, pusher, app, door, bell, shutdown })
+        Ok(Self { listener, address, tls, leave, pusher, app, door, bell, shutdown, exporting })
     }
 
     /// Where it listens.
@@ -159,6 +182,7 @@ impl Server {
     /// seconds at most. Calls that a worker was not told of by then are handed back:
     /// [`Tollgate::shut_down`] waits until they are.
     pub async fn serve(mut self, stop: impl Future<Output = ()>) {
+        self.exporting.begin();
         if self.tls.is_none() && !self.address.ip().to_canonical().is_loopback() {
             let address = self.address;
             tracing::warn!(%address, "tokens travel in the clear: give the server a certificate, or put it behind a proxy that has one");
@@ -192,6 +216,7 @@ impl Server {
                 pushing.shutdown().await;
             }
         }
+        self.exporting.end().await;
     }
 
     async fn accept_until(&self, stop: impl Future<Output = ()>, connections: &mut JoinSet<()>) {

@@ -54,7 +54,7 @@ impl From<Call> for CallWire {
     fn from(call: Call) -> Self {
         let CallParts { lane, tolls, priority, due, expires, dedupe, supersedes, body, envelope } =
             call.into_parts();
-        let Envelope { trace, delivery } = envelope;
+        let Envelope { trace, delivery, .. } = envelope;
         let has_own = delivery != Delivery::default();
         let (delay, not_before) = times(due);
         let (expires_after, expires_at) = times(expires.unwrap_or(Due::AtOnce));

@@ -3,13 +3,15 @@
 use super::{CostPath, Delivery, Envelope, TraceParent};
 use crate::error::Error;
 use serde::{Deserialize, Serialize};
-use tollgate_core::Span;
 use tollgate_core::contract::StoreError;
+use tollgate_core::{Span, Timestamp};
 
 #[derive(Serialize, Deserialize)]
 struct EnvelopeRecord {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     trace: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    accepted: Option<Timestamp>,
     #[serde(flatten)]
     delivery: DeliveryRecord,
 }
@@ -39,16 +41,17 @@ struct DeliveryRecord {
 }
 
 pub(super) fn write_envelope(envelope: &Envelope) -> Result<Vec<u8>, Error> {
-    let Envelope { trace, delivery } = envelope;
+    let Envelope { trace, accepted, delivery } = envelope;
     let trace = trace.as_ref().map(|trace| trace.as_str().to_owned());
-    let record = EnvelopeRecord { trace, delivery: DeliveryRecord::new(delivery) };
+    let delivery = DeliveryRecord::new(delivery);
+    let record = EnvelopeRecord { trace, accepted: *accepted, delivery };
     serde_json::to_vec(&record).map_err(|error| damaged(&error))
 }
 
 pub(super) fn read_envelope(bytes: &[u8]) -> Result<Envelope, Error> {
     let record: EnvelopeRecord = serde_json::from_slice(bytes).map_err(|error| damaged(&error))?;
     let trace = record.trace.and_then(|trace| TraceParent::new(&trace));
-    Ok(Envelope { trace, delivery: record.delivery.delivery() })
+    Ok(Envelope { trace, accepted: record.accepted, delivery: record.delivery.delivery() })
 }
 
 pub(super) fn write_delivery(delivery: &Delivery) -> Result<Box<[u8]>, Error> {
@@ -129,9 +132,14 @@ mod tests {
         };
         let trace = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
         for envelope in [
-            Envelope { trace: TraceParent::new(trace), delivery: delivery.clone() },
-            Envelope { trace: None, delivery: delivery.clone() },
-            Envelope { trace: TraceParent::new(trace), delivery: Delivery::default() },
+            Envelope { trace: TraceParent::new(trace), accepted: None, delivery: delivery.clone() },
+            Envelope { delivery: delivery.clone(), ..Envelope::default() },
+            Envelope { trace: TraceParent::new(trace), ..Envelope::default() },
+            Envelope {
+                trace: TraceParent::new(trace),
+                accepted: Some(Timestamp::MAX),
+                delivery: Delivery::default(),
+            },
             Envelope::default(),
         ] {
             let payload = envelope.around(b"body").unwrap();

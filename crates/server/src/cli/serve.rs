@@ -27,7 +27,16 @@ pub(super) fn serve(arguments: &ServeArguments, environment: &Environment) -> an
         };
         config.desired.put_in_force(&gate, ACTOR).await?;
         let Config { tokens, tls, listen, redact_bodies, leave, push, .. } = config;
-        let settings = Settings { listen, tokens, tls, redact_bodies, leave, push };
+        let settings = Settings {
+            tokens,
+            tls,
+            redact_bodies,
+            leave,
+            push,
+            #[cfg(feature = "otel")]
+            traces: crate::traces::TraceSettings::of_environment()?,
+            ..Settings::new(listen)
+        };
         let server = Server::bind(gate.clone(), settings).await?;
         log::start(config.log_format, &config.log)?;
         descriptors::raise_limit();

@@ -6,11 +6,13 @@ use super::path::InPath;
 use super::problem::{Problem, invalid_field};
 use super::queues::known;
 use super::settle::settle_all;
-use super::wire::claim::{ClaimAnswerWire, ClaimWire, ClaimedWire};
+use super::wire::claim::{ClaimAnswerWire, ClaimWire, ClaimedWire, attempt};
+use super::wire::instant::InstantWire;
 use super::wire::items::Items;
 use super::wire::units::Units;
 use super::{App, Shared};
 use crate::handed_out::HandedOut;
+use crate::traces::{Attempt, Start};
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use std::sync::Arc;
@@ -18,7 +20,7 @@ use tokio::time::Instant;
 use tollgate::lanes::Claimed;
 use tollgate::lanes::claim::CLAIM_MAX;
 use tollgate::lanes::queue::LEASE_MAX;
-use tollgate::{AskError, Error, Span};
+use tollgate::{AskError, Envelope, Error, Span};
 
 /// Longest wait: a connection is kept open for it.
 const WAIT_MAX: Span = Span::from_minutes(10);
@@ -68,7 +70,11 @@ pub(super) async fn claim(
     if let Some(worker) = &wanted.worker {
         tracing::debug!(%queue, %worker, calls = claimed.len(), "calls claimed");
     }
-    let calls = claimed.iter().map(|claimed| ClaimedWire::new(claimed, &app, &caller)).collect();
+    let traced = traced(&app, &caller, &queue, &claimed).await;
+    let calls = claimed.iter().enumerate().map(|(nth, claimed)| {
+        ClaimedWire::new(claimed, traced.get(nth).and_then(Option::as_ref), &app, &caller)
+    });
+    let calls = calls.collect();
     let start_within_ms = START_WITHIN.as_millis_ceil();
     let answer = ClaimAnswerWire { calls, start_within_ms, waited_ms, settled, problem };
     let mut response = Json(answer).into_response();
@@ -143,6 +149,32 @@ impl Wanted {
             () = app.shutdown.begun() => Ok((Vec::new(), None)),
         }
     }
+}
+
+/// The attempts that begin, of each call that is traced; nothing at all if nobody traces.
+async fn traced(
+    app: &App,
+    caller: &Caller,
+    queue: &str,
+    claimed: &[Claimed],
+) -> Vec<Option<Attempt>> {
+    if !app.traces.is_on() || claimed.is_empty() {
+        return Vec::new();
+    }
+    // The calls are the worker's, whatever comes of their spans.
+    let Ok(now) = app.gate.now().await else { return Vec::new() };
+    let begin = |claimed: &Claimed| {
+        app.traces.start(Start {
+            call: claimed.started.lease.call,
+            envelope: &Envelope::of(&claimed.payload).ok()?,
+            queue,
+            namespace: caller.namespace(),
+            lane: &claimed.started.lane,
+            at: InstantWire::of(claimed.started.at, now).0,
+            attempt: attempt(claimed),
+        })
+    };
+    claimed.iter().map(begin).collect()
 }
 
 /// A claim that says nothing.

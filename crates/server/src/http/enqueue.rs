@@ -12,6 +12,7 @@ use super::queues::known;
 use super::wire::id::IdWire;
 use super::wire::new_call::{CallWire, Desk, OWN_KEYS};
 use super::wire::object::Object;
+use crate::traces::Entering;
 use axum::extract::{FromRequest, Request, State};
 use axum::http::HeaderMap;
 use axum::response::{IntoResponse, Response};
@@ -40,9 +41,17 @@ pub(super) async fn enqueue(
     let queue = QueueName::new(&caller.inner(&name)).map_err(Error::from)?;
     let idempotency = Idempotency::new(request.headers())?;
     let trace = trace::of(request.headers());
+    // Asked only by who traces: it is a look at the store's clock.
+    let arrived = if app.traces.is_on() { Some(app.gate.now().await?.wall) } else { None };
     if stream::is_stream(request.headers()) {
         idempotency.refuse_for_stream()?;
-        let to = stream::To { app: &app, caller: &caller, queue: &queue, trace: trace.as_ref() };
+        let to = stream::To {
+            app: &app,
+            caller: &caller,
+            name: &name,
+            queue: &queue,
+            trace: trace.as_ref(),
+        };
         let taken = stream::enqueue(to, request.into_body());
         return Ok(Json(taken.await?).into_response());
     }
@@ -53,14 +62,17 @@ pub(super) async fn enqueue(
     }
     let (now, trace) = (app.gate.now().await?, trace.as_ref());
     let desk = Desk { caller: &caller, queue: Some(&queue), now, trace };
+    let mut entering = Entering::new(&app.traces, &name, caller.namespace());
     let mut enqueue = Vec::with_capacity(calls.len());
     for (nth, Object(call)) in calls.iter().enumerate() {
         let at = if body.is_array() { format!("[{nth}]") } else { String::new() };
         let mut call = call.new_call(desk).map_err(|fault| fault.problem(&at))?;
         idempotency.mark(&mut call, nth)?;
+        entering.begin(&mut call, arrived.unwrap_or(now.wall), now.wall);
         enqueue.push(call);
     }
     let acted = app.gate.act(Act { enqueue, ..Act::default() }).await?;
+    entering.end(&acted.enqueued, &app.gate).await;
     Ok(Json(IdsWire { ids: acted.enqueued.into_iter().map(IdWire).collect() }).into_response())
 }
 

@@ -55,6 +55,7 @@ fn write_server(app: &App, page: &mut Exposition) {
     for (status, code, count) in [fine].into_iter().chain(problems) {
         page.value(&metric::RESPONSES, &[("status", &status), ("code", code)], count.into());
     }
+    one(page, &metric::SPANS_DROPPED, app.traces.dropped().into());
 }
 
 async fn write_gate(app: &App, caller: &Caller, page: &mut Exposition) -> Result<(), Error> {

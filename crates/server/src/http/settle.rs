@@ -7,6 +7,7 @@ use super::wire::object::Object;
 use super::wire::settle::{RenewWire, RenewedWire, SettledPageWire, SettledWire, SettlementWire};
 use super::{App, Shared};
 use crate::lease::decode;
+use crate::traces::Ended;
 use axum::extract::State;
 use tollgate::lanes::queue::LEASE_MAX;
 
@@ -43,7 +44,28 @@ pub(super) async fn settle_all(
         });
         SettledWire::new(acted, caller)
     });
-    Ok(settled.collect())
+    let settled: Vec<_> = settled.collect();
+    if app.traces.is_on() {
+        tell_attempts(app, caller, settlements.iter().zip(&settled)).await;
+    }
+    Ok(settled)
+}
+
+/// Tells of attempts that are traced and settled now.
+async fn tell_attempts<'a>(
+    app: &App,
+    caller: &Caller,
+    settled: impl Iterator<Item = (&'a Object<SettlementWire<'a>>, &'a SettledWire)>,
+) {
+    // What was settled is told, whatever comes of its spans.
+    let Ok(now) = app.gate.now().await else { return };
+    for (Object(settlement), _) in settled.filter(|(_, settled)| settled.is_settled()) {
+        if let Some((call, attempt)) = settlement.attempt(app, caller) {
+            let (outcome, has_failed) = settlement.outcome();
+            let namespace = caller.namespace();
+            app.traces.end(attempt, Ended { call, namespace, outcome, has_failed, at: now.wall });
+        }
+    }
 }
 
 /// Holds leases for longer; says of each whether it was still held.

@@ -7,6 +7,7 @@ use crate::http::problem::{Problem, kinds, shutting_down};
 use crate::http::wire::id::IdWire;
 use crate::http::wire::new_call::{CallWire, Desk};
 use crate::http::wire::object::Object;
+use crate::traces::Entering;
 use axum::body::{Body, Bytes, HttpBody};
 use axum::http::HeaderMap;
 use axum::http::header::CONTENT_TYPE;
@@ -52,6 +53,8 @@ pub(super) fn is_stream(headers: &HeaderMap) -> bool {
 pub(super) struct To<'a> {
     pub(super) app: &'a App,
     pub(super) caller: &'a Caller,
+    /// The queue as the caller calls it, and as the store does.
+    pub(super) name: &'a str,
     pub(super) queue: &'a QueueName,
     /// Of which trace its calls are a part that do not say.
     pub(super) trace: Option<&'a TraceParent>,
@@ -85,6 +88,7 @@ struct Taker<'a> {
     /// Calls that are not kept yet, and their lines.
     batch: Vec<NewCall>,
     lines: Vec<u64>,
+    entering: Entering<'a>,
     batch_bytes: usize,
     /// The line that was read last, from 1 on.
     line: u64,
@@ -100,6 +104,7 @@ impl<'a> Taker<'a> {
             taken: Taken::default(),
             batch: Vec::new(),
             lines: Vec::new(),
+            entering: Entering::new(&to.app.traces, to.name, to.caller.namespace()),
             batch_bytes: 0,
             line: 0,
             accepted: 0,
@@ -169,9 +174,12 @@ impl<'a> Taker<'a> {
             return Ok(());
         }
         let Object(call): Object<CallWire<'_>> = parse_as(text)?;
-        let To { app, caller, queue, trace } = self.to;
-        let desk = Desk { caller, queue: Some(queue), now: app.gate.now().await?, trace };
-        let call = call.new_call(desk).map_err(|fault| fault.problem(""))?;
+        let To { app, caller, queue, trace, .. } = self.to;
+        let now = app.gate.now().await?;
+        let desk = Desk { caller, queue: Some(queue), now, trace };
+        let mut call = call.new_call(desk).map_err(|fault| fault.problem(""))?;
+        // Each line arrives by itself.
+        self.entering.begin(&mut call, now.wall, now.wall);
         self.batch_bytes += call.payload.bytes();
         self.batch.push(call);
         self.lines.push(self.line);
@@ -203,6 +211,7 @@ impl<'a> Taker<'a> {
         }
         let acted = self.to.app.gate.act(Act { enqueue, ..Act::default() }).await?;
         self.accepted += acted.enqueued.len() as u64;
+        self.entering.end(&acted.enqueued, &self.to.app.gate).await;
         if let (Some(first), Some(last)) = (acted.enqueued.first(), acted.enqueued.last()) {
             let (first, _) = self.ids.unwrap_or((*first, *last));
             self.ids = Some((first, *last));

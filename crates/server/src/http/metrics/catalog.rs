@@ -56,6 +56,7 @@ metrics! {
     READY = "tollgate_ready", Gauge, [], "1 if `/readyz` says so; 0 if the disk is full, the store has failed, or the server is going.";
     CONNECTIONS = "tollgate_connections", Gauge, [], "Connections that are open.";
     RESPONSES = "tollgate_http_responses_total", Counter, ["status", "code"], "Answers, by status and problem code; `ok` is no problem, `unknown_limit` an ask at a limit that is not defined.";
+    SPANS_DROPPED = "tollgate_spans_dropped_total", Counter, [], "Spans that were not exported: the collector was away, or slow. Only servers with the feature `otel` export any.";
     COMMITS = "tollgate_store_commits_total", Counter, [], "Batches that the store made last.";
     WRITTEN = "tollgate_store_written_bytes_total", Counter, [], "What was written to the journal for them.";
     COMMIT = "tollgate_store_commit_seconds", Histogram, [], "From when a batch was handed over until it lasted.";

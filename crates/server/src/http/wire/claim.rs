@@ -11,6 +11,7 @@ use super::units::Units;
 use crate::http::App;
 use crate::http::caller::Caller;
 use crate::lease;
+use crate::traces::Attempt;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use tollgate::lanes::Claimed;
@@ -66,20 +67,34 @@ pub(in crate::http) struct ClaimedWire<'a> {
 }
 
 impl<'a> ClaimedWire<'a> {
-    pub(in crate::http) fn new(claimed: &'a Claimed, app: &App, caller: &Caller) -> Self {
-        let started = &claimed.started;
+    pub(in crate::http) fn new(
+        claimed: &'a Claimed,
+        traced: Option<&Attempt>,
+        app: &App,
+        caller: &Caller,
+    ) -> Self {
+        let (started, attempt) = (&claimed.started, attempt(claimed));
         let before = started.attempts;
-        let attempt = [before.failures, before.crashes, before.limited];
-        let attempt = attempt.into_iter().fold(1, u32::saturating_add);
+        let carried = traced.map(Attempt::to_bytes).unwrap_or_default();
         Self {
             id: IdWire(started.lease.call),
             lane: &started.lane,
             body: BodyWire::new(claimed.payload.body()),
-            lease: lease::encode(started.lease, caller.namespace(), &app.seal),
+            lease: lease::encode(started.lease, &carried, caller.namespace(), &app.seal),
             lease_ms: started.expires.since(started.at).as_millis_ceil(),
             attempt,
             attempts: (attempt > 1).then(|| before.into()),
-            traceparent: traceparent(&claimed.payload),
+            traceparent: match traced {
+                Some(attempt) => Some(attempt.context.as_str().to_owned()),
+                None => traceparent(&claimed.payload),
+            },
         }
     }
+}
+
+/// Which attempt a start is, from 1 on.
+pub(in crate::http) fn attempt(claimed: &Claimed) -> u32 {
+    let before = claimed.started.attempts;
+    let before = [before.failures, before.crashes, before.limited];
+    before.into_iter().fold(1, u32::saturating_add)
 }

@@ -135,7 +135,10 @@ impl CallWire<'_> {
             },
             supersedes: key("supersedes", self.supersedes.as_deref())?,
             lane,
-            payload: wrapped(Envelope { trace: self.trace(desk)?, delivery }, &body)?,
+            payload: wrapped(
+                Envelope { trace: self.trace(desk)?, delivery, ..Envelope::default() },
+                &body,
+            )?,
         })
     }
 

@@ -12,11 +12,12 @@ use crate::http::App;
 use crate::http::caller::Caller;
 use crate::http::problem::{Problem, invalid_field, kinds};
 use crate::lease;
+use crate::traces::Attempt;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
-use tollgate::lanes::{Act, Acted, LimitName, Settle, Settlement};
+use tollgate::lanes::{Act, Acted, CallId, LimitName, Settle, Settlement};
 use tollgate::{AskError, Error, NameError, Now, UNITS_MAX};
 
 /// What came of one start, and what follows from it.
@@ -121,6 +122,23 @@ impl SettlementWire<'_> {
             .map_err(|why| invalid_field("report_base64", &why))
     }
 
+    /// The attempt that it ends, if that is traced.
+    pub(in crate::http) fn attempt(&self, app: &App, caller: &Caller) -> Option<(CallId, Attempt)> {
+        let (lease, carried) = lease::decode_carrying(&self.lease, caller.namespace(), &app.seal)?;
+        Some((lease.call, Attempt::from_bytes(&carried)?))
+    }
+
+    /// The outcome as it was written, and whether the attempt failed.
+    pub(in crate::http) fn outcome(&self) -> (&'static str, bool) {
+        match self.outcome {
+            OutcomeWire::Done => ("done", false),
+            OutcomeWire::Retry => ("retry", true),
+            OutcomeWire::Release => ("release", false),
+            OutcomeWire::Dead => ("dead", true),
+            OutcomeWire::Limited => ("limited", true),
+        }
+    }
+
     fn settlement(&self) -> Result<Settlement, Problem> {
         let after = self.after.map(|span| span.0);
         match (self.outcome, after) {
@@ -141,6 +159,10 @@ impl SettlementWire<'_> {
 }
 
 impl SettledWire {
+    pub(in crate::http) fn is_settled(&self) -> bool {
+        self.settled
+    }
+
     pub(in crate::http) fn new(settled: Result<Acted, Problem>, caller: &Caller) -> Self {
         match settled {
             Ok(acted) => {
