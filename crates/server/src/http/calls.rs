@@ -45,10 +45,11 @@ pub(super) async fn read(
     caller: Caller,
     InPath(id): InPath<String>,
 ) -> Result<Response, Problem> {
-    let call = named(&id)?;
-    let gate = app.gate.clone();
+    let (call, gate) = (named(&id)?, app.gate.clone());
+    let view = ours(app.gate.call(call).await?, &caller);
+    // Read after it: of one that is gone by now the end is there.
     let history = app.history.read(async move { gate.history_of(call).await }).await?;
-    let Some(view) = ours(app.gate.call(call).await?, &caller) else {
+    let Some(view) = view else {
         return Ok(Json(ended(&id, &history, &caller, &app)?).into_response());
     };
     let payload = app.gate.payload(call).await?.unwrap_or_default();
