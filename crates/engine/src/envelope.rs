@@ -41,7 +41,7 @@ pub struct Delivery {
     pub fatal: Vec<u16>,
     /// Where the true cost stands in the answer, by limit.
     pub costs: Vec<CostPath>,
-    /// Where the answer is delivered to, after every attempt that brought one.
+    /// Where it is told that the call is done, with the answer.
     pub callback: Option<Box<Self>>,
     /// Where it is told that the call is dead.
     pub failure_callback: Option<Box<Self>>,

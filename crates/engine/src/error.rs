@@ -190,6 +190,10 @@ pub enum AskError {
     #[cfg(feature = "push")]
     #[error(transparent)]
     Destination(#[from] crate::push::destination::DestinationError),
+    /// How calls are to be delivered cannot be.
+    #[cfg(feature = "push")]
+    #[error(transparent)]
+    Delivery(#[from] crate::push::delivery::DeliveryError),
     /// More goes with a body than may.
     #[error(transparent)]
     Envelope(#[from] EnvelopeTooLong),

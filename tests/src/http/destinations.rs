@@ -146,6 +146,12 @@ async fn a_call_says_what_its_queue_leaves_open() {
     server.put("/v1/queues/q", &json!({"destination": "https://a.example"})).await.success();
     let id = server.enqueue(&json!({"lane": "a"})).await.remove(0);
     assert_eq!(server.get(&format!("/v1/calls/{id}")).await.success().get("destination"), None);
+    let id = server.enqueue(&call).await.remove(0);
+    let looked_at = server.get(&format!("/v1/calls/{id}")).await.success();
+    let owed = looked_at["tolls"].as_array().unwrap().iter();
+    let owed = owed.filter(|toll| toll["limit"] == "tollgate:destinations");
+    let owed: Vec<_> = owed.map(|toll| toll["partition"].clone()).collect();
+    assert_eq!(owed, ["https://api.example.com:443"], "where it goes, and not where others do");
 }
 
 #[tokio::test]

@@ -193,6 +193,10 @@ impl Call {
         #[cfg_attr(not(feature = "push"), expect(unused_mut, reason = "only pushes owe more"))]
         let mut tolls = tolls.collect::<Result<Vec<_>, _>>()?;
         #[cfg(feature = "push")]
+        if self.envelope.delivery != Delivery::default() {
+            crate::push::delivery::check(&self.envelope.delivery).map_err(AskError::from)?;
+        }
+        #[cfg(feature = "push")]
         if let Some(destination) = &self.envelope.delivery.destination {
             tolls.push(crate::push::caps::toll(destination)?);
         }

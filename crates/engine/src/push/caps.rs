@@ -1,12 +1,13 @@
 //! How many pushes may be in flight: in all, and to one destination. Both are limits like others, so that
 //! who waits for them waits in turn, is told so, and an operator sees and changes them.
 
+use super::delivery;
 use super::destination::Destination;
 use crate::envelope::Delivery;
 use crate::error::{AskError, Error};
 use crate::lanes::Engine;
 use tollgate_core::contract::Lanes;
-use tollgate_core::lanes::{QueueSpec, QueueToll, TollPartition};
+use tollgate_core::lanes::{QueueSpec, QueueToll, TollPartition, TollWeight};
 use tollgate_core::{Limit, LimitName, Partition, Toll};
 
 /// The limit of all pushes in flight.
@@ -38,8 +39,10 @@ pub fn apply(spec: &mut QueueSpec) -> Result<(), Error> {
     spec.tolls.push(QueueToll::new(LimitName::new(PUSHES)?));
     if let Some(destination) = &Delivery::from_bytes(delivery)?.destination {
         let partition = TollPartition::Fixed(origin(destination)?);
+        // An estimate, so that a call that goes elsewhere, and owes there, does not owe here.
+        let weight = TollWeight::Learned { default: 1, max: Some(1) };
         let toll = QueueToll::new(LimitName::new(DESTINATIONS)?);
-        spec.tolls.push(QueueToll { partition, ..toll });
+        spec.tolls.push(QueueToll { partition, weight, ..toll });
     }
     Ok(())
 }
@@ -47,6 +50,9 @@ pub fn apply(spec: &mut QueueSpec) -> Result<(), Error> {
 impl<S: Lanes + 'static> Engine<S> {
     /// A queue that asks for the caps if it delivers its calls; they are defined then if they never were.
     pub(crate) async fn capped(&self, mut spec: QueueSpec) -> Result<QueueSpec, Error> {
+        if let Some(delivery) = &spec.delivery {
+            delivery::check(&Delivery::from_bytes(delivery)?).map_err(AskError::from)?;
+        }
         apply(&mut spec)?;
         if spec.delivery.is_some() {
             for (name, limit) in limits() {

@@ -54,6 +54,7 @@ fn of_ask(error: &AskError) -> Kind {
         AskError::InstantInSchedule => kinds::INSTANT_IN_SCHEDULE,
         AskError::QueuePushed { .. } => kinds::QUEUE_PUSHED,
         AskError::QueueNotPushed { .. } => kinds::QUEUE_NOT_PUSHED,
+        AskError::Delivery(_) | AskError::Destination(_) => kinds::DESTINATION_INVALID,
         AskError::DestinationMissing { .. } => kinds::DESTINATION_MISSING,
         AskError::Envelope(_) => kinds::ENVELOPE_TOO_LONG,
         AskError::ReservedQueue | AskError::ReservedKey => kinds::RESERVED_NAME,
