@@ -7,7 +7,9 @@ mod connection;
 mod gated;
 mod idle;
 mod latency;
+mod push;
 mod served;
+mod sink;
 mod throughput;
 
 pub(crate) use served::{COMMAND, serve_here};
@@ -15,7 +17,8 @@ pub(crate) use served::{COMMAND, serve_here};
 use crate::table::Table;
 
 /// What can be measured.
-pub(crate) const PARTS: [&str; 4] = ["throughput", "gated", "latency", "idle"];
+pub(crate) const PARTS: [&str; 6] =
+    ["throughput", "gated", "latency", "idle", "push", "push-latency"];
 
 /// Measures one part and makes a table.
 pub(crate) fn measure(part: &str) -> anyhow::Result<Table> {
@@ -24,6 +27,8 @@ pub(crate) fn measure(part: &str) -> anyhow::Result<Table> {
         "gated" => gated::measure(),
         "latency" => latency::measure(),
         "idle" => idle::measure(),
+        "push" => push::measure(),
+        "push-latency" => push::measure_latency(),
         other => anyhow::bail!("there is no part {other}: choose among {PARTS:?}"),
     }
 }

@@ -6,6 +6,7 @@ use std::process::{Child, Command, Stdio};
 
 use anyhow::{Context as _, ensure};
 use tollgate::Tollgate;
+use tollgate::push::address::AddressPolicy;
 use tollgate_server::{Server, Settings};
 
 use super::connection::Connection;
@@ -75,7 +76,8 @@ pub(crate) fn serve_here(folder: &str, say: impl FnOnce(SocketAddr)) -> anyhow::
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     runtime.block_on(async {
         let gate = Tollgate::open(folder).await?;
-        let settings = Settings::new(([127, 0, 0, 1], 0).into());
+        let mut settings = Settings::new(([127, 0, 0, 1], 0).into());
+        settings.push.addresses = AddressPolicy { allowed: vec!["127.0.0.0/8".parse()?] };
         let server = Server::bind(gate, settings).await?;
         say(server.address());
         let (gone, parent) = tokio::sync::oneshot::channel::<()>();
