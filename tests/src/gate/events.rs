@@ -105,3 +105,20 @@ async fn a_gate_that_is_to_keep_no_history_has_none() {
     assert_eq!(gate.history_of(id).await.unwrap(), []);
     assert!(Tollgate::memory().events(None).next().await.is_err(), "there are no calls");
 }
+
+#[tokio::test]
+async fn who_hears_that_a_call_ended_finds_it_in_the_history() {
+    let opened = Opened::with(Limit::per_second(1)).await;
+    let gate = opened.gate();
+    let mut events = gate.events(None);
+    events.place().await.unwrap();
+    let running = run(gate, tollgate::Outcome::done);
+    // Often: those who tell are on another thread, and an order that is wrong shows now and then.
+    for _ in 0..1_000 {
+        let id = gate.enqueue("q", call("a", "x")).await.unwrap();
+        while !matches!(hears(&mut events).await.what, What::Ended { .. }) {}
+        let history = gate.history_of(id).await.unwrap();
+        assert!(history.iter().any(|event| event.end().is_some()), "{history:?}");
+    }
+    let _ = running.stop().await;
+}

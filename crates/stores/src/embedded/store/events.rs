@@ -27,8 +27,10 @@ impl Listeners {
         if events.is_empty() {
             return;
         }
-        self.stream.tell(&events);
+        // Who follows and hears that a call ended finds it in history: that is told first.
+        let followed = self.stream.is_on().then(|| events.clone());
         self.keep(events, place.position(bytes.saturating_sub(1)));
+        self.stream.tell(followed.unwrap_or_default());
     }
 
     /// Tells history alone of events that reach up to a position of the journal.
@@ -72,12 +74,13 @@ impl Stream {
         self.lock().is_on = true;
     }
 
-    fn tell(&self, events: &[Event]) {
-        let mut followed = self.lock();
-        if followed.is_on {
-            followed.ring.extend(events.iter().cloned());
-            followed.wakers.drain(..).for_each(Waker::wake);
+    fn tell(&self, events: Vec<Event>) {
+        if events.is_empty() {
+            return;
         }
+        let mut followed = self.lock();
+        followed.ring.extend(events);
+        followed.wakers.drain(..).for_each(Waker::wake);
     }
 
     fn end(&self) {
