@@ -18,7 +18,9 @@ pub mod feedback;
 pub mod headers;
 mod pusher;
 mod request;
+mod resolver;
 pub mod signature;
+mod stream;
 mod verdict;
 
 pub use answer::{Answer, Answered};

@@ -4,6 +4,7 @@
 use super::address::AddressPolicy;
 use super::answer::Answer;
 use super::connector::Connector;
+use super::resolver::Resolver;
 use super::signature::SigningKeys;
 use bytes::Bytes;
 use http::{Request, Response};
@@ -32,6 +33,10 @@ const TIMEOUT: Span = Span::from_secs(30);
 const BODY_BYTES_MAX: usize = 256 << 10;
 /// How much of it is read where it is only to be shown.
 pub(super) const BODY_BYTES_SHOWN: usize = 16 << 10;
+/// How many bytes there may be on the way for one of a body: chunks of one byte have six.
+const BYTES_PER_BODY_BYTE: usize = 8;
+/// How many bytes an answer may have besides its body: heads, interim answers, and what is read ahead.
+const ANSWER_BYTES_EXTRA: usize = 512 << 10;
 
 /// How pushes are made.
 #[derive(Debug, Clone)]
@@ -90,6 +95,11 @@ impl Client {
         let mut config = config.with_root_certificates(roots).with_no_client_auth();
         config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
         let tls = TlsConnector::from(Arc::new(config));
+        let resolver = Resolver::new(settings.addresses.clone());
+        let body_bytes = settings.body_bytes_max.max(BODY_BYTES_SHOWN);
+        let answer_bytes_max =
+            body_bytes.saturating_mul(BYTES_PER_BODY_BYTE).saturating_add(ANSWER_BYTES_EXTRA);
+        let connector = Connector::new(resolver, tls, answer_bytes_max);
         let pool = legacy::Client::builder(TokioExecutor::new())
             .timer(TokioTimer::new())
             .pool_timer(TokioTimer::new())
@@ -97,7 +107,7 @@ impl Client {
             .pool_max_idle_per_host(IDLE_MAX)
             .http1_max_buf_size(HEAD_BYTES_MAX.into())
             .http2_max_header_list_size(HEAD_BYTES_MAX.into())
-            .build(Connector::new(settings.addresses.clone(), tls));
+            .build(connector);
         Ok(Self { pool })
     }
 

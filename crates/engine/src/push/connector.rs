@@ -1,40 +1,33 @@
 //! Connections to destinations: the name is resolved, every address is judged, and what is connected to
 //! is an address that was judged. A name that resolves differently a moment later changes nothing.
 
-use super::address::AddressPolicy;
+use super::resolver::Resolver;
+use super::stream::Stream;
 use http::Uri;
-use hyper_util::client::legacy::connect::{Connected, Connection};
 use hyper_util::rt::TokioIo;
 use rustls_pki_types::ServerName;
 use std::future::Future;
 use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::net::{TcpStream, lookup_host};
-use tokio::sync::Semaphore;
+use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
-use tokio_rustls::client::TlsStream;
 use tower_service::Service;
-
-/// Most names that are resolved at once: each holds a thread of the runtime while it lasts.
-const LOOKUPS_MAX: usize = 64;
-/// Most addresses of a name that are tried.
-const ADDRESSES_MAX: usize = 8;
 
 /// Opens connections.
 #[derive(Clone)]
 pub(super) struct Connector {
-    policy: Arc<AddressPolicy>,
+    resolver: Arc<Resolver>,
     tls: TlsConnector,
-    lookups: Arc<Semaphore>,
+    /// Most bytes that a connection reads for one request.
+    answer_bytes_max: usize,
 }
 
 impl Connector {
-    pub(super) fn new(policy: AddressPolicy, tls: TlsConnector) -> Self {
-        Self { policy: Arc::new(policy), tls, lookups: Arc::new(Semaphore::new(LOOKUPS_MAX)) }
+    pub(super) fn new(resolver: Resolver, tls: TlsConnector, answer_bytes_max: usize) -> Self {
+        Self { resolver: Arc::new(resolver), tls, answer_bytes_max }
     }
 
     async fn connect(self, uri: Uri) -> io::Result<TokioIo<Stream>> {
@@ -42,40 +35,15 @@ impl Connector {
         let host = host.strip_prefix('[').and_then(|it| it.strip_suffix(']')).unwrap_or(host);
         let is_https = uri.scheme_str() == Some("https");
         let port = uri.port_u16().unwrap_or(if is_https { 443 } else { 80 });
-        let addresses = self.resolve(host, port).await?;
+        let addresses = self.resolver.resolve(host, port).await?;
         let tcp = first_of(&addresses).await?;
         tcp.set_nodelay(true)?;
         if !is_https {
-            return Ok(TokioIo::new(Stream::Plain(tcp)));
+            return Ok(TokioIo::new(Stream::plain(tcp, self.answer_bytes_max)));
         }
         let name = ServerName::try_from(host.to_owned()).map_err(io::Error::other)?;
         let tls = self.tls.connect(name, tcp).await?;
-        Ok(TokioIo::new(Stream::Encrypted(Box::new(tls))))
-    }
-
-    /// The addresses of a host that may be connected to.
-    async fn resolve(&self, host: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
-        let found: Vec<SocketAddr> = match host.parse::<IpAddr>() {
-            Ok(ip) => vec![SocketAddr::new(ip, port)],
-            Err(_) => {
-                let _lookup = self.lookups.acquire().await.map_err(io::Error::other)?;
-                lookup_host((host, port)).await?.collect()
-            }
-        };
-        let mut forbidden = None;
-        let mut allowed = Vec::new();
-        for address in found {
-            match self.policy.check(address.ip()) {
-                Ok(()) => allowed.push(address),
-                Err(error) => forbidden = Some(error),
-            }
-        }
-        allowed.truncate(ADDRESSES_MAX);
-        match (allowed.is_empty(), forbidden) {
-            (false, _) => Ok(allowed),
-            (true, Some(error)) => Err(io::Error::new(io::ErrorKind::PermissionDenied, error)),
-            (true, None) => Err(io::Error::new(io::ErrorKind::NotFound, "the name has no address")),
-        }
+        Ok(TokioIo::new(Stream::encrypted(tls, self.answer_bytes_max)))
     }
 }
 
@@ -104,59 +72,69 @@ impl Service<Uri> for Connector {
     }
 }
 
-/// A connection, plain or encrypted.
-pub(super) enum Stream {
-    Plain(TcpStream),
-    Encrypted(Box<TlsStream<TcpStream>>),
-}
+#[cfg(test)]
+mod tests {
+    use super::super::address::AddressPolicy;
+    use super::*;
+    use std::net::IpAddr;
+    use tokio::net::TcpListener;
+    use tokio_rustls::rustls::crypto::ring;
+    use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 
-impl Connection for Stream {
-    fn connected(&self) -> Connected {
-        match self {
-            Self::Encrypted(tls) if tls.get_ref().1.alpn_protocol() == Some(b"h2") => {
-                Connected::new().negotiated_h2()
-            }
-            _ => Connected::new(),
-        }
-    }
-}
+    const ALLOWED: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(127, 0, 0, 1));
+    const FORBIDDEN: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(127, 0, 0, 2));
 
-impl AsyncRead for Stream {
-    fn poll_read(
-        self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        buffer: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        match self.get_mut() {
-            Self::Plain(tcp) => Pin::new(tcp).poll_read(context, buffer),
-            Self::Encrypted(tls) => Pin::new(tls).poll_read(context, buffer),
-        }
-    }
-}
-
-impl AsyncWrite for Stream {
-    fn poll_write(
-        self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        bytes: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        match self.get_mut() {
-            Self::Plain(tcp) => Pin::new(tcp).poll_write(context, bytes),
-            Self::Encrypted(tls) => Pin::new(tls).poll_write(context, bytes),
-        }
+    /// A connector for which names have these addresses, one answer after the other.
+    fn connector<const N: usize>(answers: [Vec<IpAddr>; N]) -> Connector {
+        let policy = AddressPolicy { allowed: vec!["127.0.0.1".parse().unwrap()] };
+        let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()));
+        let config = config.with_safe_default_protocol_versions().unwrap();
+        let config = config.with_root_certificates(RootCertStore::empty()).with_no_client_auth();
+        let tls = TlsConnector::from(Arc::new(config));
+        Connector::new(Resolver::told(policy, answers), tls, 1 << 20)
     }
 
-    fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        match self.get_mut() {
-            Self::Plain(tcp) => Pin::new(tcp).poll_flush(context),
-            Self::Encrypted(tls) => Pin::new(tls).poll_flush(context),
-        }
+    /// Listeners at one port of the address that is allowed and of the one that is not.
+    async fn listeners() -> (TcpListener, TcpListener, Uri) {
+        let allowed = TcpListener::bind((ALLOWED, 0)).await.unwrap();
+        let port = allowed.local_addr().unwrap().port();
+        let forbidden = TcpListener::bind((FORBIDDEN, port)).await.unwrap();
+        (allowed, forbidden, format!("http://name.example:{port}/").parse().unwrap())
     }
 
-    fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        match self.get_mut() {
-            Self::Plain(tcp) => Pin::new(tcp).poll_shutdown(context),
-            Self::Encrypted(tls) => Pin::new(tls).poll_shutdown(context),
-        }
+    fn peer(connected: &TokioIo<Stream>) -> IpAddr {
+        connected.inner().peer().unwrap().ip()
+    }
+
+    async fn is_left_alone(listener: &TcpListener) -> bool {
+        let accepted =
+            std::future::poll_fn(|context| Poll::Ready(listener.poll_accept(context).is_ready()));
+        !accepted.await
+    }
+
+    #[tokio::test]
+    async fn a_name_that_leads_elsewhere_later_is_judged_anew() {
+        let (_allowed, forbidden, uri) = listeners().await;
+        let mut connector = connector([vec![ALLOWED], vec![FORBIDDEN], vec![ALLOWED]]);
+        assert_eq!(peer(&connector.call(uri.clone()).await.unwrap()), ALLOWED);
+        let error = connector.call(uri.clone()).await.err().unwrap().to_string();
+        assert!(error.contains("127.0.0.2 is a loopback address"), "{error}");
+        assert!(is_left_alone(&forbidden).await);
+        assert_eq!(peer(&connector.call(uri).await.unwrap()), ALLOWED);
+    }
+
+    #[tokio::test]
+    async fn of_several_addresses_only_those_that_are_allowed_are_tried() {
+        let (allowed, forbidden, uri) = listeners().await;
+        let mut connector =
+            connector([vec![FORBIDDEN, ALLOWED, FORBIDDEN], vec![ALLOWED, FORBIDDEN], vec![]]);
+        assert_eq!(peer(&connector.call(uri.clone()).await.unwrap()), ALLOWED);
+        // The one that is allowed does not answer: that is no reason to try the other.
+        drop(allowed);
+        let refused = connector.call(uri.clone()).await.err().unwrap();
+        assert_eq!(refused.kind(), io::ErrorKind::ConnectionRefused);
+        assert!(is_left_alone(&forbidden).await);
+        let error = connector.call(uri).await.err().unwrap().to_string();
+        assert_eq!(error, "the name has no address");
     }
 }
