@@ -1,7 +1,11 @@
 //! Calls that Tollgate makes itself, against upstreams on this machine.
 
+mod bearing;
 mod delivering;
+mod encrypted;
+mod signed;
 mod upstream;
+mod within;
 
 use crate::gate::patiently;
 use tempfile::TempDir;
@@ -15,7 +19,8 @@ use tollgate::{Delivery, Tollgate};
 /// A gate in a folder whose calls are delivered. Of this machine's addresses one alone is allowed.
 struct Pushed {
     gate: Tollgate,
-    _folder: TempDir,
+    folder: TempDir,
+    settings: PushSettings,
     stop: oneshot::Sender<()>,
     pusher: JoinHandle<()>,
 }
@@ -26,14 +31,17 @@ impl Pushed {
     }
 
     async fn with(settings: PushSettings) -> Self {
-        let folder = tempfile::tempdir().unwrap();
+        Self::open(tempfile::tempdir().unwrap(), settings).await
+    }
+
+    async fn open(folder: TempDir, settings: PushSettings) -> Self {
         let gate = Tollgate::open(folder.path()).await.unwrap();
         let (stop, stopped) = oneshot::channel();
-        let pusher = gate.pusher(settings).unwrap();
+        let pusher = gate.pusher(settings.clone()).unwrap();
         let pusher = tokio::spawn(async move {
             pusher.run(async move { drop(stopped.await) }).await.unwrap();
         });
-        Self { gate, _folder: folder, stop, pusher }
+        Self { gate, folder, settings, stop, pusher }
     }
 
     /// Defines a queue that is delivered.
@@ -55,10 +63,21 @@ impl Pushed {
         }
     }
 
+    /// Ends the pusher and closes the gate, and opens and starts both again.
+    async fn reopen(self) -> Self {
+        let (folder, settings) = self.end().await;
+        Self::open(folder, settings).await
+    }
+
     async fn close(self) {
+        drop(self.end().await);
+    }
+
+    async fn end(self) -> (TempDir, PushSettings) {
         drop(self.stop);
         patiently(self.pusher).await.unwrap();
         patiently(self.gate.shut_down()).await;
+        (self.folder, self.settings)
     }
 }
 

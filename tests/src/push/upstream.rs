@@ -1,13 +1,19 @@
 //! An upstream: a server on this machine that answers as it is told, and tells what it was asked.
 
+pub(super) mod encrypted;
+pub(super) mod enforcing;
+pub(super) mod lying;
+pub(super) mod published;
+
 use http_body_util::{BodyExt, Full};
-use hyper::body::Incoming;
+use hyper::body::{Bytes, Incoming};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Request, Response};
 use hyper_util::rt::TokioIo;
 use std::convert::Infallible;
 use std::net::SocketAddr;
+use std::pin::Pin;
 use std::sync::Arc;
 use tokio::net::TcpListener;
 use tokio::sync::mpsc;
@@ -36,31 +42,20 @@ pub(super) struct Upstream {
 }
 
 /// How an upstream answers.
-pub(super) type Answers = dyn Fn(&Asked) -> Response<Full<hyper::body::Bytes>> + Send + Sync;
+pub(super) type Answers = dyn Fn(&Asked) -> Response<Full<Bytes>> + Send + Sync;
 
 impl Upstream {
     /// One that answers so.
     pub(super) async fn new(
-        answers: impl Fn(&Asked) -> Response<Full<hyper::body::Bytes>> + Send + Sync + 'static,
+        answers: impl Fn(&Asked) -> Response<Full<Bytes>> + Send + Sync + 'static,
     ) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let address = listener.local_addr().unwrap();
         let (tell, asked) = mpsc::unbounded_channel();
         let answers: Arc<Answers> = Arc::new(answers);
-        let mut tasks = JoinSet::new();
-        tasks.spawn(async move {
-            let mut connections = JoinSet::new();
-            loop {
-                let (tcp, _) = listener.accept().await.unwrap();
-                let (tell, answers) = (tell.clone(), answers.clone());
-                let service = service_fn(move |request| {
-                    let (tell, answers) = (tell.clone(), answers.clone());
-                    async move { Ok::<_, Infallible>(answer(request, &tell, &*answers).await) }
-                });
-                let serve = http1::Builder::new().serve_connection(TokioIo::new(tcp), service);
-                connections.spawn(async move { drop(serve.await) });
-            }
-        });
+        let (address, tasks) = serve(Arc::new(move |request| {
+            let (tell, answers) = (tell.clone(), answers.clone());
+            Box::pin(async move { answer(request, &tell, &*answers).await })
+        }))
+        .await;
         Self { address, asked, _tasks: tasks }
     }
 
@@ -74,11 +69,36 @@ impl Upstream {
     }
 }
 
+/// What is done with a request, from when its head arrived.
+type Answering = dyn Fn(Request<Incoming>) -> Answer + Send + Sync;
+type Answer = Pin<Box<dyn Future<Output = Response<Full<Bytes>>> + Send>>;
+
+/// Serves HTTP/1.1 at an address of this machine.
+async fn serve(answers: Arc<Answering>) -> (SocketAddr, JoinSet<()>) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let mut tasks = JoinSet::new();
+    tasks.spawn(async move {
+        let mut connections = JoinSet::new();
+        loop {
+            let (tcp, _) = listener.accept().await.unwrap();
+            let answers = answers.clone();
+            let service = service_fn(move |request| {
+                let answer = answers(request);
+                async move { Ok::<_, Infallible>(answer.await) }
+            });
+            let serve = http1::Builder::new().serve_connection(TokioIo::new(tcp), service);
+            connections.spawn(async move { drop(serve.await) });
+        }
+    });
+    (address, tasks)
+}
+
 async fn answer(
     request: Request<Incoming>,
     tell: &mpsc::UnboundedSender<Asked>,
     answers: &Answers,
-) -> Response<Full<hyper::body::Bytes>> {
+) -> Response<Full<Bytes>> {
     let (head, body) = request.into_parts();
     let asked = Asked {
         method: head.method.to_string(),
@@ -92,11 +112,7 @@ async fn answer(
 }
 
 /// An answer of this status, with these headers.
-pub(super) fn status(
-    status: u16,
-    headers: &[(&str, &str)],
-    body: &str,
-) -> Response<Full<hyper::body::Bytes>> {
+pub(super) fn status(status: u16, headers: &[(&str, &str)], body: &str) -> Response<Full<Bytes>> {
     let mut response = Response::builder().status(status);
     for (name, value) in headers {
         response = response.header(*name, *value);
