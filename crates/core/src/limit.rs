@@ -248,6 +248,11 @@ impl Definition {
         self.capacity
     }
 
+    /// How much later than it could a call of that weight may start without a rate being lost.
+    pub fn slack(&self, weight: u64) -> Span {
+        self.rules.iter().map(|rule| rule.slack(weight)).min().unwrap_or(Span::ZERO)
+    }
+
     /// Whether one of the rules counts slots.
     pub fn has_slots(&self) -> bool {
         self.rules.iter().any(|rule| !rule.is_rate())

@@ -17,6 +17,8 @@ use window::{Window, WindowRule};
 pub const UNITS_MAX: u64 = (1 << 53) - 1;
 /// Longest period: a leap year. Longer ones are contracts, not rates.
 pub const PERIOD_MAX: Span = Span::from_days(366);
+/// Of a window that begins so small a part of its length late, half a percent of the rate is lost.
+const LATE_PART: u64 = 200;
 /// Longest time a burst may take to fill, so that every instant stays inside 64 bits.
 pub const FILL_MAX: Span = Span::from_days(3660);
 
@@ -104,11 +106,15 @@ impl Rule {
     }
 
     /// How much later than it could a call of that weight may start without the rate being lost: the
-    /// time until a bucket that holds just that overflows. Other rules lose nothing that counts.
+    /// time until a bucket that holds just that overflows. The next window is as much later as the call
+    /// is, which does not count while that is little beside its length; slots lose nothing.
     pub fn slack(&self, weight: u64) -> Span {
         match self {
             Self::Bucket(rule) => rule.overflows_after(weight),
-            _ => Span::from_secs(1),
+            Self::Window(_) | Self::Sliding(_) | Self::Slots(_) => {
+                let part = |per: Span| Span::from_nanos(per.as_nanos() / LATE_PART);
+                self.per().map_or(Span::from_secs(1), part)
+            }
         }
     }
 

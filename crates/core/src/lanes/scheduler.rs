@@ -29,6 +29,7 @@ mod sorted;
 mod standing;
 mod totals;
 mod waiting;
+mod wakes;
 
 use super::act::Record;
 use super::call::{CallId, Lease};
@@ -207,6 +208,13 @@ impl Scheduler {
     pub fn take_woken(&mut self) -> Vec<QueueName> {
         let woken = std::mem::take(&mut self.woken);
         woken.into_iter().map(|queue| self.lanes.queue(queue).name.clone()).collect()
+    }
+
+    /// Meters that open within so long of each other are looked at together, with the last of them, so
+    /// that one claim brings what many would; those that would lose some of their rate by that are not.
+    /// Without this, each is looked at the instant it opens.
+    pub fn gather(&mut self, within: Span) {
+        self.timers.wakes.gather(within);
     }
 
     /// The record of a key.

@@ -1,7 +1,8 @@
 //! The passage of time: what is due happens, in a fixed order.
 
-use super::calls::{CallSlot, MeterSlot};
+use super::calls::CallSlot;
 use super::meters::QueueSlot;
+use super::wakes::Wakes;
 use super::{Hashing, Scheduler};
 use crate::lanes::call::{Attempts, CallId, DeathCause, End, Lease};
 use crate::lanes::effect::Effect;
@@ -24,7 +25,7 @@ pub(super) struct Timers {
     /// Receipts that were settled and would have expired.
     pub(super) receipts: BTreeSet<(Timestamp, u64)>,
     /// Meters that a queue looks at again.
-    pub(super) wakes: BTreeSet<(Timestamp, MeterSlot, QueueSlot)>,
+    pub(super) wakes: Wakes,
 }
 
 /// Calls that end unstarted, and when; forgotten when they start or end.
@@ -91,7 +92,7 @@ impl Scheduler {
             self.settled.remove(&receipt.1);
         }
         self.rehead();
-        while let Some(wake) = pop_due(&mut self.timers.wakes, |entry| entry.0 <= now.at) {
+        for wake in self.timers.wakes.take_due(now.at) {
             if let Some(crowd) = self.meters[wake.1].crowd_mut(wake.2) {
                 crowd.try_again(wake.0);
                 crowd.wake_at(None);
@@ -107,11 +108,8 @@ impl Scheduler {
             &self.timers;
         let walls = [joins.first().map(|entry| entry.0), expiries.first()];
         let walls = walls.into_iter().flatten().map(|wall| now.at.plus(wall.since(now.wall)));
-        let limits = [
-            leases.first().map(|entry| entry.0),
-            rests.first().map(|entry| entry.0),
-            wakes.first().map(|entry| entry.0),
-        ];
+        let limits =
+            [leases.first().map(|entry| entry.0), rests.first().map(|entry| entry.0), wakes.next()];
         walls.chain(limits.into_iter().flatten()).min()
     }
 

@@ -88,7 +88,7 @@ impl Scheduler {
         let way = self.line((lane, head), line.index(), now).way(head.is_senior, now);
         if let Some(blocker) = way {
             let wakes = self.looked_at_again(meter, queue, blocker, now);
-            self.withdraw(meter, queue, wakes);
+            self.withdraw(meter, queue, wakes.map(|at| (at, self.slack(head))));
             self.refused_at(meter, queue);
             if blocker.cause == Cause::Turn {
                 self.yielding.insert((meter, queue));

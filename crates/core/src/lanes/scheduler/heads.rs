@@ -7,7 +7,7 @@ use super::meters::QueueSlot;
 use crate::gate;
 use crate::meter::{Blocker, Cause};
 use crate::rule::Opening;
-use crate::time::{Now, Timestamp};
+use crate::time::{Now, Span, Timestamp};
 use crate::turn::{CALENDAR_LOOK, Company, Place};
 
 impl Scheduler {
@@ -161,22 +161,23 @@ impl Scheduler {
         }
     }
 
-    /// Takes a meter from those that a queue may try, until `wakes` or until something changes.
+    /// Takes a meter from those that a queue may try, until an instant, give or take how late that may
+    /// be, or until something changes.
     pub(super) fn withdraw(
         &mut self,
         meter: MeterSlot,
         queue: QueueSlot,
-        wakes: Option<Timestamp>,
+        wakes: Option<(Timestamp, Span)>,
     ) {
         let Some(crowd) = self.meters[meter].crowd_mut(queue) else { return };
         if let Some(rank) = crowd.offered.take() {
             self.lanes.queue_mut(queue).open.remove(&(rank, meter));
         }
-        if let Some(before) = crowd.wake_at(wakes) {
-            self.timers.wakes.remove(&(before, meter, queue));
+        if let Some(before) = crowd.wake_at(wakes.map(|(at, _)| at)) {
+            self.timers.wakes.remove((before, meter, queue));
         }
-        if let Some(at) = wakes.filter(|at| *at < Timestamp::MAX) {
-            self.timers.wakes.insert((at, meter, queue));
+        if let Some((at, slack)) = wakes.filter(|(at, _)| *at < Timestamp::MAX) {
+            self.timers.wakes.insert((at, meter, queue), slack);
         }
     }
 
@@ -203,6 +204,16 @@ impl Scheduler {
             Opening::At(opens) => Some(opens),
             Opening::OnRelease => None,
         }
+    }
+
+    /// How late a head may start without a rate being lost.
+    pub(super) fn slack(&self, head: Head) -> Span {
+        let each = self
+            .calls
+            .lines_at(head.call)
+            .iter()
+            .filter_map(|line| Some(self.meters.definition(line.meter)?.slack(line.weight)));
+        each.min().unwrap_or(Span::ZERO)
     }
 
     /// Who has the turn among a queue's heads at a meter: the senior, if nobody of a higher priority
