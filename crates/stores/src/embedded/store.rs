@@ -15,6 +15,7 @@ mod records;
 mod replay;
 mod segments;
 mod slices;
+mod state;
 #[cfg(test)]
 mod tests;
 mod totals;
@@ -28,7 +29,7 @@ pub use open::{OpenError, Opened, StoreSettings};
 
 use self::events::Listeners;
 use self::inbox::{Inbox, Kind, Task};
-use self::writer::{BodyAt, State};
+use self::state::{BodyAt, State};
 use super::history::History;
 use super::log::{LogError, Reader};
 use std::collections::BTreeSet;
@@ -175,7 +176,10 @@ impl Wakes {
         waiting.queues.extend(queues);
         // The newest is the soonest, or all before it have passed.
         waiting.due = due.or(waiting.due);
-        waiting.wakers.drain(..).for_each(Waker::wake);
+        let wakers = std::mem::take(&mut waiting.wakers);
+        // Whoever is woken would wait for the lock.
+        drop(waiting);
+        wakers.into_iter().for_each(Waker::wake);
     }
 
     fn end(&self) {

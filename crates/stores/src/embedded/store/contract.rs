@@ -2,7 +2,7 @@
 
 use super::Embedded;
 use super::inbox::{HandedOut, Kind};
-use super::writer::State;
+use super::state::State;
 use crate::embedded::log::LogError;
 use tollgate_core::contract::StoreError;
 use tollgate_core::contract::{

@@ -1,8 +1,8 @@
 //! What waits for the writer: commands from anywhere, and news from the committer.
 
 use super::slices::Ahead;
+use super::state::State;
 use super::upkeep::UpkeepNews;
-use super::writer::State;
 use crate::embedded::committer::Refused;
 use crate::embedded::log::BatchPlace;
 use std::collections::VecDeque;
@@ -135,6 +135,23 @@ pub(super) enum News {
     Upkeep(UpkeepNews),
 }
 
+impl News {
+    /// It does not wait for the next command.
+    fn is_urgent(&self) -> bool {
+        !matches!(self, Self::Committed { .. })
+    }
+}
+
+/// What the writer expects of the committer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Expected {
+    Nothing,
+    /// Nothing hangs on it.
+    Sometime,
+    /// Someone waits for it.
+    Soon,
+}
+
 /// Where commands and news wait.
 #[derive(Default)]
 pub(super) struct Inbox {
@@ -150,16 +167,21 @@ pub(super) struct Waiting {
     pub(super) is_closed: bool,
     /// Nobody is left who could do them.
     has_ended: bool,
+    /// Nothing hangs on what was committed: the writer hears of it with the next command.
+    is_patient: bool,
 }
 
 impl Inbox {
     pub(super) fn command(&self, command: Box<dyn Command>) {
         let mut waiting = self.lock();
         // Dropped, it tells whoever waits that there is no answer.
-        if !waiting.has_ended {
-            waiting.commands.push_back(command);
-            self.arrived.notify_one();
+        if waiting.has_ended {
+            return;
         }
+        waiting.commands.push_back(command);
+        // The writer would wait for the lock.
+        drop(waiting);
+        self.arrived.notify_one();
     }
 
     /// The writer has ended: whoever waits for an answer is told that there is none.
@@ -170,8 +192,13 @@ impl Inbox {
     }
 
     pub(super) fn news(&self, news: News) {
-        self.lock().news.push_back(news);
-        self.arrived.notify_one();
+        let mut waiting = self.lock();
+        let is_urgent = !waiting.is_patient || news.is_urgent();
+        waiting.news.push_back(news);
+        drop(waiting);
+        if is_urgent {
+            self.arrived.notify_one();
+        }
     }
 
     pub(super) fn close(&self) {
@@ -181,10 +208,15 @@ impl Inbox {
 
     /// Takes all there is; waits until there is something, or for `at_most`. Once it is closed, that
     /// is something, unless news are expected.
-    pub(super) fn take(&self, at_most: Option<Duration>, expects_news: bool) -> Waiting {
+    pub(super) fn take(&self, at_most: Option<Duration>, expected: Expected) -> Waiting {
+        let is_patient = expected == Expected::Sometime;
         let is_empty = |waiting: &mut Waiting| {
-            let is_open = !waiting.is_closed || expects_news;
-            waiting.commands.is_empty() && waiting.news.is_empty() && is_open
+            // Whoever closes waits for the end.
+            let is_patient = is_patient && !waiting.is_closed;
+            waiting.is_patient = is_patient;
+            let is_open = !waiting.is_closed || expected != Expected::Nothing;
+            let has_news = waiting.news.iter().any(|news| !is_patient || news.is_urgent());
+            waiting.commands.is_empty() && !has_news && is_open
         };
         let waiting = self.lock();
         let mut waiting = match at_most {

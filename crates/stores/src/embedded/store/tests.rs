@@ -46,7 +46,8 @@ impl Machine {
         // Segments so small that there are several.
         let log = Settings { segment_bytes: 4 << 10 };
         let history = HistorySettings { age: Span::from_hours(24), bytes: 256 << 10 };
-        let settings = StoreSettings { log, checkpoint_bytes: 6 << 10, history };
+        let settings =
+            StoreSettings { log, checkpoint_bytes: 6 << 10, history, ..StoreSettings::default() };
         let mut machine = Self { host: Host::new(seed), store: None, clock, settings };
         machine.start();
         machine

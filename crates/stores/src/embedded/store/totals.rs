@@ -1,6 +1,6 @@
 //! What the store counts of itself, and all that is counted.
 
-use super::writer::State;
+use super::state::State;
 use std::time::Duration;
 use tollgate_core::Span;
 use tollgate_core::contract::Totals;

@@ -5,21 +5,19 @@
 //! answer is sent when all that it saw and did lasts.
 
 use super::TimeSource;
-use super::bodies::RecentBodies;
 use super::condition::full;
 use super::events::Listeners;
-use super::inbox::{Cargo, Command, Inbox, Kind, News, Waiting};
+use super::inbox::{Cargo, Command, Expected, Inbox, Kind, News, Waiting};
 use super::records;
-use super::slices::Slices;
+use super::state::State;
 use super::upkeep::{OldBody, Upkeep, UpkeepNews};
 use crate::embedded::committer::{Committer, Refused};
 use crate::embedded::log::{Batch, LogError, Position, SegmentNumber};
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use tollgate_core::contract::{Ask, AskError, Paid, StoreError, StoreTotals};
-use tollgate_core::lanes::{CallId, Effect, End, Payload, Scheduler};
-use tollgate_core::{LimitName, Now, Timestamp};
+use tollgate_core::contract::StoreError;
+use tollgate_core::lanes::{CallId, Effect};
 
 /// A batch of this size takes no more commands until it is handed over.
 const BATCH_BYTES_MAX: usize = 8 << 20;
@@ -29,98 +27,6 @@ const SUBMITTED_MAX: usize = 2;
 const HELD_MAX: usize = 8;
 /// How long a full disk is left alone before it is tried again.
 const FULL_RETRY: Duration = Duration::from_millis(250);
-/// How many slices are looked at for being idle with each command, and when nothing else is done.
-const LOOKED_AT: usize = 2;
-const LOOKED_AT_LONG: usize = 1_000;
-/// How many ends of calls are remembered.
-const ENDS_MAX: usize = 100_000;
-
-/// All that commands see and change.
-pub(super) struct State {
-    pub(super) scheduler: Scheduler,
-    pub(super) totals: StoreTotals,
-    /// When something is due next, as it was told last.
-    pub(super) due_told: Option<Timestamp>,
-    slices: Slices,
-    /// What was consumed last may be told at once.
-    is_covered: bool,
-    bodies: RecentBodies,
-    ends: HashMap<CallId, End>,
-    /// In the order in which they ended.
-    ended: VecDeque<CallId>,
-}
-
-/// Where a body is.
-#[derive(Debug)]
-pub(super) enum BodyAt {
-    /// In memory.
-    Here(Payload),
-    /// In the record there.
-    Log(Position),
-    /// Nowhere: the call has ended.
-    Gone,
-}
-
-impl State {
-    pub(super) fn new(scheduler: Scheduler) -> Self {
-        Self {
-            scheduler,
-            totals: StoreTotals::default(),
-            due_told: None,
-            slices: Slices::default(),
-            is_covered: false,
-            bodies: RecentBodies::default(),
-            ends: HashMap::new(),
-            ended: VecDeque::new(),
-        }
-    }
-
-    pub(super) fn body(&self, id: CallId) -> BodyAt {
-        if let Some(body) = self.bodies.find(id) {
-            return BodyAt::Here(body.clone());
-        }
-        let located = self.scheduler.located(id);
-        located.map_or(BodyAt::Gone, |bits| BodyAt::Log(Position::from_bits(bits)))
-    }
-
-    pub(super) fn consume(&mut self, asks: &[Ask], now: Now) -> Vec<Result<Paid, AskError>> {
-        let Self { scheduler, slices, .. } = self;
-        let answers: Vec<_> = asks.iter().map(|ask| scheduler.consume(ask, now)).collect();
-        self.is_covered = slices.covers(asks, &answers, scheduler, now);
-        slices.take_back(LOOKED_AT, scheduler, now);
-        answers
-    }
-
-    /// Takes back the slices of limits that may be smaller now.
-    pub(super) fn limits_changed<'a>(&mut self, limits: impl Iterator<Item = &'a LimitName>) {
-        limits.for_each(|limit| self.slices.take_back_of(limit, &mut self.scheduler));
-    }
-
-    /// Takes back slices that nobody uses.
-    pub(super) fn take_back_slices(&mut self, now: Now) {
-        self.slices.take_back(LOOKED_AT_LONG, &mut self.scheduler, now);
-    }
-
-    pub(super) fn end(&self, id: CallId) -> Option<End> {
-        let is_dead = self.scheduler.is_among_dead(id);
-        is_dead.then_some(End::Dead).or_else(|| self.ends.get(&id).copied())
-    }
-
-    fn note_end(&mut self, id: CallId, end: End) {
-        // The scheduler knows the dead, and they keep their bodies.
-        if end == End::Dead {
-            return;
-        }
-        self.bodies.remove(id);
-        self.ends.insert(id, end);
-        self.ended.push_back(id);
-        if self.ended.len() > ENDS_MAX
-            && let Some(oldest) = self.ended.pop_front()
-        {
-            self.ends.remove(&oldest);
-        }
-    }
-}
 
 pub(super) struct Writer {
     pub(super) state: State,
@@ -133,8 +39,9 @@ pub(super) struct Writer {
     cargo: Cargo,
     /// Emptied, for its memory.
     effects: Vec<Effect>,
-    /// How many batches are on their way.
+    /// How many batches are on their way, and their bytes.
     submitted: usize,
+    submitted_bytes: u64,
     /// Batches that the disk had no room for, in order.
     held: VecDeque<(Batch, Cargo)>,
     /// The disk had no room: until then it is not tried again, and nothing new is done.
@@ -152,7 +59,7 @@ impl Writer {
     ) -> Self {
         let inbox = upkeep.inbox.clone();
         let (batch, cargo, held) = (committer.batch(), Cargo::default(), VecDeque::new());
-        let (effects, submitted, full_until, failed) = (Vec::new(), 0, None, None);
+        let (effects, full_until, failed) = (Vec::new(), None, None);
         Self {
             state,
             inbox,
@@ -163,7 +70,8 @@ impl Writer {
             batch,
             cargo,
             effects,
-            submitted,
+            submitted: 0,
+            submitted_bytes: 0,
             held,
             full_until,
             failed,
@@ -183,8 +91,7 @@ impl Writer {
             let is_waiting = !self.held.is_empty() && self.submitted == 0;
             let retry = self.full_until.filter(|_| is_waiting);
             let retry = retry.map(|until| until.saturating_duration_since(elapsing()));
-            let Waiting { commands, news, is_closed, .. } =
-                self.inbox.take(retry, self.submitted > 0);
+            let Waiting { commands, news, is_closed, .. } = self.inbox.take(retry, self.expected());
             let is_quiet = commands.is_empty() && news.is_empty();
             news.into_iter().for_each(|news| self.heed(news));
             commands.into_iter().for_each(|command| self.perform(command));
@@ -202,6 +109,19 @@ impl Writer {
             if is_closed && is_quiet && self.is_done() {
                 return;
             }
+        }
+    }
+
+    /// What is expected of the committer, and whether anything here waits for it: to be woken for each
+    /// commit costs as much as the commit.
+    fn expected(&self) -> Expected {
+        let is_written = self.batch.is_empty() && self.cargo.replies.is_empty();
+        let is_well = self.full_until.is_none() && self.held.is_empty() && self.failed.is_none();
+        let is_upkept = self.upkeep.since.saturating_add(self.submitted_bytes) < self.upkeep.every;
+        match self.submitted {
+            0 => Expected::Nothing,
+            _ if is_written && is_well && is_upkept => Expected::Sometime,
+            _ => Expected::Soon,
         }
     }
 
@@ -288,9 +208,10 @@ impl Writer {
     }
 
     fn send(&mut self, batch: Batch, cargo: Cargo) {
-        self.submitted += 1;
         let (inbox, listeners) = (self.inbox.clone(), self.listeners.clone());
         let (bytes, began) = (batch.bytes(), elapsing());
+        self.submitted += 1;
+        self.submitted_bytes += bytes as u64;
         self.committer.submit(
             batch,
             Box::new(move |outcome| match outcome {
@@ -309,13 +230,21 @@ impl Writer {
         );
     }
 
+    /// A batch is on its way no more.
+    fn arrived(&mut self) {
+        self.submitted -= 1;
+        if self.submitted == 0 {
+            self.submitted_bytes = 0;
+        }
+    }
+
     fn heed(&mut self, news: News) {
         match news {
             News::Committed { place, bytes, took, cargo } => {
                 self.state.count_commit(bytes, took);
                 let Cargo { bodies, freed, ahead, .. } = cargo;
                 self.state.slices.lasts(ahead);
-                self.submitted -= 1;
+                self.arrived();
                 self.full_until = None;
                 self.listeners.condition.has_room();
                 self.upkeep.since += bytes as u64;
@@ -327,13 +256,13 @@ impl Writer {
                 }
             }
             News::Refused(Refused { error: LogError::Full { .. }, batch }, cargo) => {
-                self.submitted -= 1;
+                self.arrived();
                 self.full_until = Some(elapsing() + FULL_RETRY);
                 self.listeners.condition.is_full();
                 self.held.push_back((batch, cargo));
             }
             News::Refused(Refused { error, .. }, cargo) => {
-                self.submitted -= 1;
+                self.arrived();
                 self.fail(&error, cargo);
             }
             News::Upkeep(news) => self.heed_upkeep(news),

@@ -1,0 +1,102 @@
+//! All that commands see and change: the scheduler, and what the store knows beside it.
+
+use super::bodies::RecentBodies;
+use super::slices::Slices;
+use crate::embedded::log::Position;
+use std::collections::{HashMap, VecDeque};
+use tollgate_core::contract::{Ask, AskError, Paid, StoreTotals};
+use tollgate_core::lanes::{CallId, End, Payload, Scheduler};
+use tollgate_core::{LimitName, Now, Timestamp};
+
+/// How many slices are looked at for being idle with each command, and when nothing else is done.
+const LOOKED_AT: usize = 2;
+const LOOKED_AT_LONG: usize = 1_000;
+/// How many ends of calls are remembered.
+const ENDS_MAX: usize = 100_000;
+
+/// All that commands see and change.
+pub(super) struct State {
+    pub(super) scheduler: Scheduler,
+    pub(super) totals: StoreTotals,
+    /// When something is due next, as it was told last.
+    pub(super) due_told: Option<Timestamp>,
+    pub(super) slices: Slices,
+    /// What was consumed last may be told at once.
+    pub(super) is_covered: bool,
+    pub(super) bodies: RecentBodies,
+    ends: HashMap<CallId, End>,
+    /// In the order in which they ended.
+    ended: VecDeque<CallId>,
+}
+
+/// Where a body is.
+#[derive(Debug)]
+pub(super) enum BodyAt {
+    /// In memory.
+    Here(Payload),
+    /// In the record there.
+    Log(Position),
+    /// Nowhere: the call has ended.
+    Gone,
+}
+
+impl State {
+    pub(super) fn new(scheduler: Scheduler) -> Self {
+        Self {
+            scheduler,
+            totals: StoreTotals::default(),
+            due_told: None,
+            slices: Slices::default(),
+            is_covered: false,
+            bodies: RecentBodies::default(),
+            ends: HashMap::new(),
+            ended: VecDeque::new(),
+        }
+    }
+
+    pub(super) fn body(&self, id: CallId) -> BodyAt {
+        if let Some(body) = self.bodies.find(id) {
+            return BodyAt::Here(body.clone());
+        }
+        let located = self.scheduler.located(id);
+        located.map_or(BodyAt::Gone, |bits| BodyAt::Log(Position::from_bits(bits)))
+    }
+
+    pub(super) fn consume(&mut self, asks: &[Ask], now: Now) -> Vec<Result<Paid, AskError>> {
+        let Self { scheduler, slices, .. } = self;
+        let answers: Vec<_> = asks.iter().map(|ask| scheduler.consume(ask, now)).collect();
+        self.is_covered = slices.covers(asks, &answers, scheduler, now);
+        slices.take_back(LOOKED_AT, scheduler, now);
+        answers
+    }
+
+    /// Takes back the slices of limits that may be smaller now.
+    pub(super) fn limits_changed<'a>(&mut self, limits: impl Iterator<Item = &'a LimitName>) {
+        limits.for_each(|limit| self.slices.take_back_of(limit, &mut self.scheduler));
+    }
+
+    /// Takes back slices that nobody uses.
+    pub(super) fn take_back_slices(&mut self, now: Now) {
+        self.slices.take_back(LOOKED_AT_LONG, &mut self.scheduler, now);
+    }
+
+    pub(super) fn end(&self, id: CallId) -> Option<End> {
+        let is_dead = self.scheduler.is_among_dead(id);
+        is_dead.then_some(End::Dead).or_else(|| self.ends.get(&id).copied())
+    }
+
+    pub(super) fn note_end(&mut self, id: CallId, end: End) {
+        // The scheduler knows the dead, and they keep their bodies.
+        if end == End::Dead {
+            return;
+        }
+        self.bodies.remove(id);
+        self.ends.insert(id, end);
+        self.ended.push_back(id);
+        if self.ended.len() > ENDS_MAX
+            && let Some(oldest) = self.ended.pop_front()
+        {
+            self.ends.remove(&oldest);
+        }
+    }
+}
