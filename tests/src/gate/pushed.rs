@@ -44,11 +44,12 @@ fn is_missing(answer: &Result<CallId, Error>) -> bool {
 #[tokio::test]
 async fn a_call_fits_its_queue_as_that_is_now_and_after_a_restart() {
     let opened = Opened::with_delivery(None).await;
-    assert!(!opened.gate().is_pushed("q").await.unwrap());
+    assert_eq!(opened.gate().is_pushed("q").await.unwrap(), Some(false));
     assert!(is_not_pushed(&opened.hand_in(to(None)).await));
     assert!(opened.hand_in(Delivery::default()).await.is_ok());
     opened.define(Some(to(None))).await;
-    assert!(opened.gate().is_pushed("q").await.unwrap());
+    assert_eq!(opened.gate().is_pushed("q").await.unwrap(), Some(true));
+    assert_eq!(opened.gate().is_pushed("none").await.unwrap(), None);
     assert!(is_missing(&opened.hand_in(to(None)).await));
     assert!(is_missing(&opened.hand_in(Delivery::default()).await));
     assert!(opened.hand_in(to(Some("https://a.example"))).await.is_ok());

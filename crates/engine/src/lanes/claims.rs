@@ -2,11 +2,10 @@
 //! wakes the next.
 
 use super::Parts;
-use super::pulse::ended;
-use crate::clock::Bell;
+use super::pulse::{Pulse, ended};
 use crate::error::Error;
 use parking_lot::Mutex;
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, HashMap};
 use std::future::{Future, poll_fn};
 use std::pin::pin;
 use std::sync::Arc;
@@ -19,12 +18,24 @@ use tollgate_core::{QueueName, Span, Timestamp};
 
 /// Longest time that one claim waits: who wants to wait longer claims again.
 const WAIT_MAX: Span = Span::from_hours(1);
+/// Who got calls asks for more when it has started them, and the store need not hear that nobody asks in
+/// between. Others let its calls go first for so much longer: half of what a start may be late.
+pub(super) const BACK_WITHIN: Span = Span::from_millis(1);
 
 #[derive(Default)]
 pub(super) struct Claims {
     queues: Mutex<HashMap<QueueName, Queue>>,
     /// Queues that someone stopped asking for: the store is to be told until when others still do.
-    left: Mutex<BTreeSet<QueueName>>,
+    left: Mutex<BTreeMap<QueueName, Left>>,
+}
+
+/// Those who stopped asking for a queue.
+#[derive(Clone, Copy)]
+struct Left {
+    /// Until when the store thinks that they ask.
+    until: Timestamp,
+    /// When it is to be told, unless someone asks for as long by then.
+    told_at: Timestamp,
 }
 
 #[derive(Default)]
@@ -57,31 +68,52 @@ impl Claims {
         self.queues.lock().values().for_each(|queue| queue.line.notify_waiters());
     }
 
-    /// Tells of the queues that someone stopped asking for, and until when others still do. Whoever
-    /// comes meanwhile waits: its claim goes out after what is told here.
-    pub(super) fn tell_left(&self, mut tell: impl FnMut(QueueName, Timestamp)) {
+    /// Tells of the queues that someone stopped asking for, and until when others still do; says when
+    /// more is to be told. Whoever comes meanwhile waits: its claim goes out after what is told here.
+    pub(super) fn tell_left(
+        &self,
+        now: Timestamp,
+        mut tell: impl FnMut(QueueName, Timestamp),
+    ) -> Option<Timestamp> {
         let left = std::mem::take(&mut *self.left.lock());
         let queues = self.queues.lock();
-        for queue in left {
+        let mut next = None;
+        for (queue, left) in left {
             let last = queues.get(&queue).and_then(|queue| queue.until.last_key_value());
             let until = last.map(|(until, _)| *until).unwrap_or_default();
-            tell(queue, until);
+            if until >= left.until {
+                // Someone asks for as long: the store is right.
+            } else if left.told_at <= now {
+                tell(queue, until);
+            } else {
+                next = next.into_iter().chain([left.told_at]).min();
+                self.leave(queue, left);
+            }
         }
+        next
     }
 
     /// The store could not be told.
     pub(super) fn tell_again(&self, queue: QueueName) {
-        self.left.lock().insert(queue);
+        self.leave(queue, Left { until: Timestamp::MAX, told_at: Timestamp::default() });
     }
 
-    fn come(self: &Arc<Self>, queue: &QueueName, until: Timestamp, bell: &Arc<Bell>) -> Place {
+    fn leave(&self, queue: QueueName, who: Left) {
+        let mut left = self.left.lock();
+        let all = left.entry(queue).or_insert(who);
+        all.until = all.until.max(who.until);
+        all.told_at = all.told_at.min(who.told_at);
+    }
+
+    fn come(self: &Arc<Self>, queue: &QueueName, until: Timestamp, pulse: &Arc<Pulse>) -> Place {
         let mut queues = self.queues.lock();
         let found = queues.entry(queue.clone()).or_default();
         *found.until.entry(until).or_default() += 1;
         let line = found.line.clone();
         drop(queues);
-        let (claims, queue, bell) = (self.clone(), queue.clone(), bell.clone());
-        Place { claims, queue, until, line, bell, is_asking: false, is_woken: false }
+        let (claims, queue, pulse) = (self.clone(), queue.clone(), pulse.clone());
+        let (is_asking, is_woken, has_calls) = (false, false, false);
+        Place { claims, queue, until, line, pulse, is_asking, is_woken, has_calls }
     }
 }
 
@@ -91,11 +123,13 @@ struct Place {
     queue: QueueName,
     until: Timestamp,
     line: Arc<Notify>,
-    bell: Arc<Bell>,
+    pulse: Arc<Pulse>,
     /// The store was told that it waits.
     is_asking: bool,
     /// It was woken and has not asked since: if it leaves, the next one is.
     is_woken: bool,
+    /// It leaves with calls.
+    has_calls: bool,
 }
 
 impl Place {
@@ -125,8 +159,11 @@ impl Drop for Place {
         }
         if self.is_asking && others.is_none_or(|others| others < self.until) {
             drop(queues);
-            self.claims.left.lock().insert(self.queue.clone());
-            self.bell.ring();
+            let now = self.pulse.clock.now();
+            let told_at = if self.has_calls { now.plus(BACK_WITHIN) } else { now };
+            self.claims.leave(self.queue.clone(), Left { until: self.until, told_at });
+            // Once more than that, if the driver does not pass by itself.
+            self.pulse.pass_by(if self.has_calls { told_at.plus(BACK_WITHIN) } else { told_at });
         }
     }
 }
@@ -145,13 +182,13 @@ impl<S: Lanes> Parts<S> {
             return Ok(Vec::new());
         }
         let until = self.pulse.clock.now().plus(wait.min(WAIT_MAX));
-        let mut place = self.claims.come(queue, until, &self.pulse.bell);
+        let mut place = self.claims.come(queue, until, &self.pulse);
         loop {
             let asks = until.since(self.pulse.clock.now());
             place.is_asking = !asks.is_zero();
             let claim = Claim { queue: queue.clone(), most, lease, asks };
             let claimed = self.store.claim(claim).await?;
-            place.is_woken = false;
+            (place.is_woken, place.has_calls) = (false, !claimed.is_empty());
             if claimed.len() >= most {
                 place.wake_others();
             }

@@ -1,6 +1,6 @@
 //! The driver: one thread that lets happen what is due in a store, and wakes who asks for its calls.
 
-use super::claims::Claims;
+use super::claims::{BACK_WITHIN, Claims};
 use super::pulse::{Chore, Pulse};
 use crate::clock::Bell;
 use crate::error::{Error, StoreError};
@@ -110,7 +110,8 @@ impl<S: Lanes> Run<S> {
                 look_again = now.plus(LOOK_AGAIN);
                 told.push((Telling::Advance, Box::pin(self.store.advance())));
             }
-            self.claims.tell_left(|queue, until| {
+            self.pulse.passes();
+            let left = self.claims.tell_left(now, |queue, until| {
                 let telling = Telling::Ask(queue.clone());
                 let mut ask: Pin<Box<dyn Future<Output = _> + Send>> =
                     Box::pin(self.store.ask(queue.clone(), until));
@@ -135,9 +136,10 @@ impl<S: Lanes> Run<S> {
                 }
             });
             chores.retain_mut(|chore| is_to_go_on(chore, &mut context));
-            let next = self.pulse.wake_due(self.pulse.clock.now());
-            let until = [due, next, Some(look_again)].into_iter().flatten().min();
-            self.pulse.clock.wait(&self.pulse.bell, until);
+            let left = left.map(|told_at| told_at.plus(BACK_WITHIN));
+            let other = [due, left].into_iter().flatten().fold(look_again, Timestamp::min);
+            let until = self.pulse.wake_due(self.pulse.clock.now(), other);
+            self.pulse.clock.wait(&self.pulse.bell, Some(until));
         }
     }
 }

@@ -33,6 +33,11 @@ pub(super) struct Pulse {
 struct Sleepers {
     wakers: BTreeMap<(Timestamp, u64), Waker>,
     named: u64,
+    /// The driver is to pass by then.
+    pass_by: Option<Timestamp>,
+    /// Until when it waits, or waited last: it need not be rung for what comes later. While it does not
+    /// wait, it need not be rung at all, for it looks here before it does.
+    waits_until: Timestamp,
 }
 
 impl Pulse {
@@ -115,18 +120,40 @@ impl Pulse {
         }
     }
 
-    /// Wakes everyone whose instant has come, and says when the next one's does.
-    pub(super) fn wake_due(&self, now: Timestamp) -> Option<Timestamp> {
+    /// Sees to it that the driver passes at this instant, or soon after.
+    pub(super) fn pass_by(&self, at: Timestamp) {
+        let mut sleepers = self.sleepers.lock();
+        sleepers.pass_by = Some(sleepers.pass_by.map_or(at, |before| before.min(at)));
+        let is_sooner = at < sleepers.waits_until;
+        drop(sleepers);
+        if is_sooner {
+            self.bell.ring();
+        }
+    }
+
+    /// The driver passes: whatever is still to be done later says so again.
+    pub(super) fn passes(&self) {
+        self.sleepers.lock().pass_by = None;
+    }
+
+    /// Wakes everyone whose instant has come; says until when the driver may wait that has something
+    /// else to do at `other`.
+    pub(super) fn wake_due(&self, now: Timestamp, other: Timestamp) -> Timestamp {
         loop {
             let mut sleepers = self.sleepers.lock();
-            let first = sleepers.wakers.first_entry()?;
-            let at = first.key().0;
-            if at > now {
-                return Some(at);
+            let until = sleepers.pass_by.map_or(other, |at| at.min(other));
+            match sleepers.wakers.first_entry() {
+                Some(first) if first.key().0 <= now => {
+                    let waker = first.remove();
+                    drop(sleepers);
+                    waker.wake();
+                }
+                first => {
+                    let until = first.map_or(until, |first| first.key().0.min(until));
+                    sleepers.waits_until = until;
+                    return until;
+                }
             }
-            let waker = first.remove();
-            drop(sleepers);
-            waker.wake();
         }
     }
 }
@@ -172,10 +199,10 @@ impl Future for Sleep {
         if !is_known {
             sleepers.wakers.insert((self.at, name), context.waker().clone());
         }
-        let is_first = sleepers.wakers.first_key_value().map(|(first, _)| first.1) == Some(name);
+        let is_sooner = self.at < sleepers.waits_until;
         drop(sleepers);
         // One that slept before is known to the driver.
-        if is_first && !is_known {
+        if is_sooner && !is_known {
             pulse.bell.ring();
         }
         if pulse.has_ended() { Poll::Ready(()) } else { Poll::Pending }

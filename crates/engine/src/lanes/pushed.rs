@@ -60,11 +60,11 @@ impl Pushed {
 }
 
 impl<S: Lanes + 'static> Engine<S> {
-    /// Whether Tollgate delivers the calls of a queue itself; not if there is no such queue. It costs no
+    /// Whether Tollgate delivers the calls of a queue itself; `None` if there is no such queue. It costs no
     /// look into the store once it was asked.
-    pub async fn is_pushed(&self, queue: &str) -> Result<bool, Error> {
+    pub async fn is_pushed(&self, queue: &str) -> Result<Option<bool>, Error> {
         let maker = self.parts.maker(&queue_name(queue)?).await?;
-        Ok(maker.is_some_and(|maker| maker != Maker::Workers))
+        Ok(maker.map(|maker| maker != Maker::Workers))
     }
 }
 

@@ -4,7 +4,7 @@ use super::body::{Json, Large};
 use super::caller::Caller;
 use super::path::InPath;
 use super::problem::{Problem, invalid_field};
-use super::queues::known;
+use super::queues::unknown;
 use super::settle::settle_all;
 use super::wire::claim::{ClaimAnswerWire, ClaimWire, ClaimedWire, attempt};
 use super::wire::instant::InstantWire;
@@ -15,7 +15,10 @@ use crate::handed_out::HandedOut;
 use crate::traces::{Attempt, Start};
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
+use std::future::{Future, poll_fn};
+use std::pin::{Pin, pin};
 use std::sync::Arc;
+use std::task::Poll;
 use tokio::time::Instant;
 use tollgate::lanes::Claimed;
 use tollgate::lanes::claim::CLAIM_MAX;
@@ -38,24 +41,19 @@ pub(super) async fn claim(
     body: Large,
 ) -> Result<Response, Problem> {
     let began = Instant::now();
-    let name = caller.inner(&queue);
-    let (wanted, settled, claimed) = {
+    let (wanted, settled, first, claiming) = {
         let request: ClaimWire<'_> = if body.bytes.is_empty() { none() } else { body.one()? };
         let wanted = Wanted::new(&request)?;
         let settles = settle_all(&app, &caller, &request.settle.0);
-        // In this order, and at once: what is settled makes room for what is claimed, in one commit.
-        let first = wanted.claim(&app, &name, Span::ZERO);
-        let (settled, claimed) = tokio::join!(biased; settles, first);
-        (wanted, settled?, claimed)
+        let mut claiming = wanted.claim(&app, &caller, &queue);
+        let (settled, first) = side_by_side(settles, &mut claiming).await;
+        (wanted, settled?, first, claiming)
     };
     // Who waits needs no room for what was sent.
     drop(body);
-    let claimed = match claimed {
-        Ok((claimed, _)) if claimed.is_empty() && wanted.max > 0 => {
-            // Boxed: claims that find calls need not carry the room for it.
-            Box::pin(wanted.wait(&app, &caller, &queue)).await
-        }
-        claimed => claimed.map_err(Problem::from),
+    let claimed = match first {
+        Some(claimed) => claimed,
+        None => claiming.await,
     };
     let ((claimed, handed_out), problem) = match claimed {
         Ok(started) => (started, None),
@@ -87,6 +85,9 @@ pub(super) async fn claim(
 
 /// Calls, and what hands them back unless the answer arrives.
 type Started = (Vec<Claimed>, Option<Arc<HandedOut>>);
+
+/// A claim under way.
+type Claiming = Pin<Box<dyn Future<Output = Result<Started, Problem>> + Send>>;
 
 /// What a worker wants, within bounds.
 struct Wanted {
@@ -123,31 +124,34 @@ impl Wanted {
         Ok(Self { max, wait, lease, worker })
     }
 
-    async fn claim(&self, app: &App, queue: &str, wait: Span) -> Result<Started, Error> {
-        if app.gate.is_pushed(queue).await? {
-            return Err(AskError::QueuePushed { queue: queue.to_owned() }.into());
-        }
-        let claimed = match self.lease {
-            Some(lease) => app.gate.claim_for(queue, self.max, wait, lease).await?,
-            None => app.gate.claim(queue, self.max, wait).await?,
-        };
-        let handed_out = HandedOut::new(&app.gate, &claimed);
-        Ok((claimed, handed_out))
-    }
-
-    /// Waits until there are calls, it was long enough, or the server ends.
-    async fn wait(&self, app: &App, caller: &Caller, queue: &str) -> Result<Started, Problem> {
-        known(&app.gate, caller, queue).await?;
-        if self.wait.is_zero() {
-            return Ok((Vec::new(), None));
-        }
-        let name = caller.inner(queue);
-        tokio::select! {
-            // The claim first: who has calls when the server ends still gets them.
-            biased;
-            claimed = self.claim(app, &name, self.wait) => Ok(claimed?),
-            () = app.shutdown.begun() => Ok((Vec::new(), None)),
-        }
+    /// Asks for calls; waits until there are some, it was long enough, or the server ends. In a box of
+    /// its own: it stays when the request is gone.
+    fn claim(&self, app: &App, caller: &Caller, shown: &str) -> Claiming {
+        let (gate, shutdown) = (app.gate.clone(), app.shutdown.clone());
+        let (queue, shown) = (caller.inner(shown).into_owned(), shown.to_owned());
+        let Self { max, wait, lease, .. } = *self;
+        Box::pin(async move {
+            // Known here as a rule: the claim is on its way right behind what is settled.
+            match gate.is_pushed(&queue).await.map_err(Problem::from)? {
+                None => return Err(unknown(&shown)),
+                Some(true) => return Err(Error::from(AskError::QueuePushed { queue }).into()),
+                Some(false) => {}
+            }
+            let claim = async {
+                match lease {
+                    Some(lease) => gate.claim_for(&queue, max, wait, lease).await,
+                    None => gate.claim(&queue, max, wait).await,
+                }
+            };
+            let claimed = tokio::select! {
+                // The claim first: who has calls when the server ends still gets them.
+                biased;
+                claimed = claim => claimed.map_err(Problem::from)?,
+                () = shutdown.begun(), if !wait.is_zero() => Vec::new(),
+            };
+            let handed_out = HandedOut::new(&gate, &claimed);
+            Ok((claimed, handed_out))
+        })
     }
 }
 
@@ -175,6 +179,25 @@ async fn traced(
         })
     };
     claimed.iter().map(begin).collect()
+}
+
+/// Settles, and lets the claim go on beside it; says what that gave if it is over as well. In this order,
+/// and at once: what is settled makes room for what is claimed, in one commit.
+async fn side_by_side<S: Future>(
+    settles: S,
+    claiming: &mut Claiming,
+) -> (S::Output, Option<Result<Started, Problem>>) {
+    let (mut settles, mut claimed) = (pin!(settles), None);
+    poll_fn(|context| {
+        let settled = settles.as_mut().poll(context);
+        if claimed.is_none()
+            && let Poll::Ready(answer) = claiming.as_mut().poll(context)
+        {
+            claimed = Some(answer);
+        }
+        settled.map(|settled| (settled, claimed.take()))
+    })
+    .await
 }
 
 /// A claim that says nothing.

@@ -86,7 +86,7 @@ impl Tollgate {
     }
 
     /// Whether Tollgate delivers the calls of a queue itself, and no worker is to claim them.
-    pub async fn is_pushed(&self, queue: &str) -> Result<bool, Error> {
+    pub async fn is_pushed(&self, queue: &str) -> Result<Option<bool>, Error> {
         self.engine()?.is_pushed(queue).await
     }
 
