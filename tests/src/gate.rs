@@ -3,6 +3,7 @@
 mod audit;
 mod dead;
 mod events;
+mod gathering;
 mod passes;
 mod pushed;
 mod restarts;
