@@ -117,7 +117,11 @@ impl Client {
         request: Request<Full<Bytes>>,
         most: usize,
     ) -> Result<Answer, String> {
-        let response = self.pool.request(request).await.map_err(|error| told(&error))?;
+        let response =
+            self.pool.request(request).await.map_err(|error| match error.is_connect() {
+                true => format!("cannot connect: {}", innermost(&error)),
+                false => told(&error),
+            })?;
         read(response, most)
             .await
             .map_err(|error| format!("the answer broke off: {}", told(&error)))
@@ -141,12 +145,17 @@ async fn read(response: Response<Incoming>, most: usize) -> Result<Answer, hyper
 }
 
 /// The innermost cause: those around it say that there is one.
-fn told(error: &dyn Error) -> String {
+fn innermost(error: &dyn Error) -> &dyn Error {
     let mut cause = error;
     while let Some(inner) = cause.source() {
         cause = inner;
     }
-    match cause.to_string() {
+    cause
+}
+
+/// What happened, and its cause.
+fn told(error: &dyn Error) -> String {
+    match innermost(error).to_string() {
         text if text == error.to_string() => text,
         text => format!("{error}: {text}"),
     }
