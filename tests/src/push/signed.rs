@@ -3,21 +3,17 @@
 use super::upstream::{Asked, Upstream, status};
 use super::{Pushed, settings, to};
 use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
+use base64::engine::general_purpose::{STANDARD, URL_SAFE, URL_SAFE_NO_PAD};
 use hmac::{Hmac, KeyInit, Mac};
-use sha2::Sha256;
+use sha2::{Digest, Sha256};
 use std::sync::atomic::{AtomicBool, Ordering};
 use tollgate::Call;
 use tollgate::Span;
 use tollgate::lanes::{Backoff, QueueSpec};
 use tollgate::push::PushSettings;
-use tollgate::push::signature::{SigningKey, SigningKeys};
+use tollgate::push::signature::{Signing, SigningKeyError};
 
 const KEYS: [[u8; 32]; 2] = [[1; 32], [2; 32]];
-
-fn key(bytes: [u8; 32]) -> SigningKey {
-    SigningKey::from_webhook_secret(&format!("whsec_{}", STANDARD.encode(bytes))).unwrap()
-}
 
 /// Whether a request is signed under a key, as a receiver that holds it computes.
 fn is_signed(asked: &Asked, key: [u8; 32]) -> bool {
@@ -37,7 +33,8 @@ async fn each_attempt_is_signed_under_both_keys_and_has_the_same_id() {
         false => status(500, &[], ""),
     })
     .await;
-    let signing = SigningKeys { current: key(KEYS[0]), other: Some(key(KEYS[1])) };
+    let [current, other] = KEYS.map(|key| format!("whsec_{}", STANDARD.encode(key)));
+    let signing = Signing::from_texts(&current, Some(&other)).unwrap();
     let pushed = Pushed::with(PushSettings { signing: Some(signing), ..settings() }).await;
     let backoff = Backoff::doubling(Span::from_millis(1), Span::from_millis(1));
     let spec = QueueSpec { backoff, ..QueueSpec::default() };
@@ -53,4 +50,38 @@ async fn each_attempt_is_signed_under_both_keys_and_has_the_same_id() {
         assert!(!is_signed(&asked, [3; 32]));
     }
     pushed.close().await;
+}
+
+/// What a token says, if it is signed under a key.
+fn claims(token: &str, key: &str) -> Option<serde_json::Value> {
+    let (signed, signature) = token.rsplit_once('.')?;
+    let mut hmac = Hmac::<Sha256>::new_from_slice(key.as_bytes()).unwrap();
+    hmac.update(signed.as_bytes());
+    hmac.verify_slice(&URL_SAFE_NO_PAD.decode(signature).ok()?).ok()?;
+    let claims = URL_SAFE_NO_PAD.decode(signed.split_once('.')?.1).ok()?;
+    serde_json::from_slice(&claims).ok()
+}
+
+#[tokio::test]
+async fn a_token_says_where_to_and_what_and_its_key_can_be_changed() {
+    const KEYS: [&str; 2] = ["sig_5fbc2e4a77d04c31", "sig_a0d1be1f4f0c4ab2"];
+    let mut upstream = Upstream::new(|_| status(200, &[], "")).await;
+    // The owner of the keys makes the other one the current one while receivers hold both.
+    for (current, other) in [(KEYS[0], KEYS[1]), (KEYS[1], KEYS[0])] {
+        let signing = Signing::from_texts(current, Some(other)).unwrap();
+        let pushed = Pushed::with(PushSettings { signing: Some(signing), ..settings() }).await;
+        pushed.queue("q", to(upstream.url("/hook?a=1")), QueueSpec::default()).await;
+        let id = pushed.gate.enqueue("q", Call::new("a").body("charge")).await.unwrap();
+        let asked = upstream.next().await;
+        let token = asked.header("tollgate-signature").unwrap();
+        let found: Vec<_> = KEYS.iter().filter_map(|key| claims(token, key)).collect();
+        let [claims] = &found[..] else { panic!("{found:?}") };
+        assert_eq!(claims["sub"], upstream.url("/hook?a=1"));
+        assert_eq!(claims["jti"], format!("call_{}", id.0));
+        assert_eq!(claims["body"], URL_SAFE.encode(Sha256::digest(&asked.body)));
+        assert_eq!(asked.header("webhook-signature"), None);
+        pushed.close().await;
+    }
+    let mixed = Signing::from_texts(KEYS[0], Some("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"));
+    assert_eq!(mixed.unwrap_err(), SigningKeyError::TwoForms);
 }

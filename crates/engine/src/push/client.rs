@@ -5,7 +5,7 @@ use super::address::AddressPolicy;
 use super::answer::Answer;
 use super::connector::Connector;
 use super::resolver::Resolver;
-use super::signature::SigningKeys;
+use super::signature::Signing;
 use bytes::Bytes;
 use http::{Request, Response};
 use http_body_util::{BodyExt, Full};
@@ -47,8 +47,8 @@ pub struct PushSettings {
     pub timeout: Span,
     /// How much of an answer is read where its body is wanted; 256 KiB by default.
     pub body_bytes_max: usize,
-    /// With which keys requests are signed, as Standard Webhooks says; `None`: they are not.
-    pub signing: Option<SigningKeys>,
+    /// How requests are signed; `None`: they are not.
+    pub signing: Option<Signing>,
     /// Authorities that are trusted besides those of the system.
     pub authorities: Vec<CertificateDer<'static>>,
 }

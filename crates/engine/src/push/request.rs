@@ -2,7 +2,7 @@
 
 use super::destination::Destination;
 use super::headers;
-use super::signature::{Delivery as Signed, SigningKeys, webhook_headers};
+use super::signature::{Delivery as Signed, Signing};
 use crate::envelope::Delivery;
 use crate::lanes::Job;
 use bytes::Bytes;
@@ -24,7 +24,7 @@ pub(super) fn request(
     job: &Job,
     body: Bytes,
     delivery: &Delivery,
-    signing: Option<&SigningKeys>,
+    signing: Option<&Signing>,
     wall: Timestamp,
 ) -> Result<Request<Full<Bytes>>, String> {
     let text =
@@ -49,9 +49,10 @@ pub(super) fn request(
     {
         headers.insert(TRACE_PARENT, value);
     }
-    if let Some(keys) = signing {
+    if let Some(signing) = signing {
         let id = format!("call_{id}");
-        let signed = webhook_headers(keys, Signed { id: &id, wall, body: &body });
+        let signed = Signed { id: &id, wall, body: &body };
+        let signed = signing.headers(&told(&destination), signed);
         headers.extend(signed.map_err(|error| error.to_string())?);
     }
     let mut request = Request::new(Full::new(body));
@@ -59,6 +60,14 @@ pub(super) fn request(
     *request.uri_mut() = destination.uri().clone();
     *request.headers_mut() = headers;
     Ok(request)
+}
+
+/// Where to, as its owner knows it: as it was given, but for credentials.
+fn told(destination: &Destination) -> String {
+    match destination.authorization() {
+        None => destination.as_text().to_owned(),
+        Some(_) => destination.uri().to_string(),
+    }
 }
 
 /// Of two of a name the first counts: a call's stand before its queue's.

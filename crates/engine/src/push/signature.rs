@@ -19,6 +19,15 @@ pub const WEBHOOK_TIMESTAMP: HeaderName = HeaderName::from_static("webhook-times
 /// The header with a signature under each key.
 pub const WEBHOOK_SIGNATURE: HeaderName = HeaderName::from_static("webhook-signature");
 
+/// The header with a JSON Web Token.
+pub const JWT_SIGNATURE: HeaderName = HeaderName::from_static("tollgate-signature");
+
+/// Who signs JSON Web Tokens.
+const ISSUER: &str = "Tollgate";
+
+/// How a key of JSON Web Tokens begins, as QStash writes them.
+const JWT_PREFIX: &str = "sig_";
+
 /// How a secret of Standard Webhooks begins.
 const WEBHOOK_PREFIX: &str = "whsec_";
 
@@ -48,13 +57,60 @@ pub struct SigningKeys {
     pub other: Option<SigningKey>,
 }
 
+/// How requests are signed.
+#[derive(Debug, Clone)]
+pub enum Signing {
+    /// As Standard Webhooks says, under each key.
+    Webhooks(SigningKeys),
+    /// With a JSON Web Token as QStash's, under the current key: receivers hold both, and try both.
+    Jwt(SigningKeys),
+}
+
+impl Signing {
+    /// By how the keys are written: `whsec_…` for Standard Webhooks, `sig_…` for JSON Web Tokens.
+    pub fn from_texts(current: &str, other: Option<&str>) -> Result<Self, SigningKeyError> {
+        let is_jwt = current.starts_with(JWT_PREFIX);
+        let key = |text: &str| match is_jwt {
+            true if text.starts_with(JWT_PREFIX) => SigningKey::from_text(text),
+            true => Err(SigningKeyError::TwoForms),
+            false if text.starts_with(JWT_PREFIX) => Err(SigningKeyError::TwoForms),
+            false => SigningKey::from_webhook_secret(text),
+        };
+        let keys = SigningKeys { current: key(current)?, other: other.map(key).transpose()? };
+        Ok(if is_jwt { Self::Jwt(keys) } else { Self::Webhooks(keys) })
+    }
+
+    /// The headers by which the receiver at a destination verifies a delivery.
+    pub fn headers(
+        &self,
+        destination: &str,
+        delivery: Delivery<'_>,
+    ) -> Result<Vec<(HeaderName, HeaderValue)>, InvalidHeaderValue> {
+        match self {
+            Self::Webhooks(keys) => Ok(webhook_headers(keys, delivery)?.into()),
+            Self::Jwt(keys) => {
+                let parties = Parties { issuer: ISSUER, destination };
+                let token = jwt(&keys.current, parties, delivery);
+                Ok(vec![(JWT_SIGNATURE, HeaderValue::from_str(&token)?)])
+            }
+        }
+    }
+}
+
 /// Why a text is no key. It does not show the text.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SigningKeyError {
     /// It is not written as a secret of Standard Webhooks.
-    #[error("a signing secret is written as {WEBHOOK_PREFIX} and base64, and this one is not")]
+    #[error(
+        "a signing secret is written as {WEBHOOK_PREFIX} and base64, or {JWT_PREFIX} and any text, and this one is not"
+    )]
     Form,
+    /// One is of Standard Webhooks, and the other is not.
+    #[error(
+        "both signing secrets are written alike: {WEBHOOK_PREFIX} and base64, or {JWT_PREFIX} and any text"
+    )]
+    TwoForms,
     /// It is too short or too long.
     #[error("a signing secret has {least} to {most} bytes, and this one {bytes}: make a new one")]
     Length {

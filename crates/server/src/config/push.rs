@@ -10,7 +10,7 @@ use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tollgate::Span;
 use tollgate::push::PushSettings;
 use tollgate::push::address::AddressPolicy;
-use tollgate::push::signature::{SigningKey, SigningKeys};
+use tollgate::push::signature::Signing;
 
 /// Most bytes of an answer that may be read: so many times as there are pushes in flight they are held.
 const BODY_BYTES_MAX: u64 = 16 << 20;
@@ -96,16 +96,12 @@ impl PushWire {
     }
 }
 
-fn signing(current: Option<&str>, other: Option<&str>) -> Result<Option<SigningKeys>, ConfigError> {
-    let key = |name, text: &str| {
-        let key = SigningKey::from_webhook_secret(text);
-        key.map_err(|error| ConfigError::new(name, error))
-    };
+fn signing(current: Option<&str>, other: Option<&str>) -> Result<Option<Signing>, ConfigError> {
     match (current, other) {
-        (Some(current), other) => Ok(Some(SigningKeys {
-            current: key("push.signing_key", current)?,
-            other: other.map(|other| key("push.signing_key_other", other)).transpose()?,
-        })),
+        (Some(current), other) => {
+            let signing = Signing::from_texts(current, other).map(Some);
+            signing.map_err(|error| ConfigError::new("push.signing_key", error))
+        }
         (None, Some(_)) => {
             let what = "it is the second of two: give push.signing_key, too";
             Err(ConfigError::new("push.signing_key_other", what))
