@@ -21,6 +21,7 @@ mod request;
 mod resolver;
 pub mod signature;
 mod stream;
+pub mod tracer;
 mod verdict;
 
 pub use answer::{Answer, Answered};

@@ -53,7 +53,7 @@ pub(crate) struct App {
     pub(crate) redact_bodies: bool,
     pub(crate) figures: figures::Figures,
     /// Where spans of calls go.
-    pub(crate) traces: Traces,
+    pub(crate) traces: Arc<Traces>,
 }
 
 /// The application as handlers get it.

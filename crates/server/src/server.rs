@@ -12,6 +12,7 @@ use crate::http::{App, routes};
 use crate::seal::{Seal, SealError};
 use crate::shutdown::{Shutdown, ShutdownBell, shutdown};
 use crate::tls::Tls;
+use crate::traces::tracer;
 #[cfg(feature = "otel")]
 use crate::traces::{TraceSettings, TracesError};
 use exporting::Exporting;
@@ -134,7 +135,9 @@ impl Server {
     /// Takes the address. Connections wait until [`Server::serve`] runs.
     pub async fn bind(gate: Tollgate, settings: Settings) -> Result<Self, StartError> {
         let (traces, exporting) = exporting::prepare(&settings)?;
-        let Settings { listen, tokens, tls, redact_bodies, leave, push, .. } = settings;
+        let Settings { listen, tokens, tls, redact_bodies, leave, mut push, .. } = settings;
+        let traces = Arc::new(traces);
+        push.tracer = tracer(&traces).or(push.tracer);
         let tokens = Tokens::new(tokens)?;
         check_reach(&tokens, listen)?;
         let tokens = KnownTokens::new(tokens);

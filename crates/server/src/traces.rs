@@ -10,6 +10,7 @@ mod collector;
 mod entering;
 #[cfg(feature = "otel")]
 mod export;
+mod pushed;
 
 pub(crate) use attempt::{Attempt, Ended, Start};
 #[cfg(feature = "otel")]
@@ -17,6 +18,7 @@ pub use collector::{TraceSettings, TracesError};
 pub(crate) use entering::Entering;
 #[cfg(feature = "otel")]
 pub(crate) use export::Exporter;
+pub(crate) use pushed::tracer;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -6,6 +6,7 @@ use super::answer::Answer;
 use super::connector::Connector;
 use super::resolver::Resolver;
 use super::signature::Signing;
+use super::tracer::AttemptTracer;
 use bytes::Bytes;
 use http::{Request, Response};
 use http_body_util::{BodyExt, Full};
@@ -49,6 +50,8 @@ pub struct PushSettings {
     pub body_bytes_max: usize,
     /// How requests are signed; `None`: they are not.
     pub signing: Option<Signing>,
+    /// Who traces attempts, if anyone.
+    pub tracer: Option<AttemptTracer>,
     /// Authorities that are trusted besides those of the system.
     pub authorities: Vec<CertificateDer<'static>>,
 }
@@ -60,6 +63,7 @@ impl Default for PushSettings {
             timeout: TIMEOUT,
             body_bytes_max: BODY_BYTES_MAX,
             signing: None,
+            tracer: None,
             authorities: Vec::new(),
         }
     }

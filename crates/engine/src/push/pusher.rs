@@ -5,7 +5,8 @@ use super::callback::{self, QUEUE_SUFFIX};
 use super::caps;
 use super::client::{BODY_BYTES_SHOWN, Client, PushError, PushSettings};
 use super::request::request;
-use super::verdict::{Becomes, Case, verdict};
+use super::tracer::{AttemptEnd, word};
+use super::verdict::{Case, verdict};
 use crate::envelope::Delivery;
 use crate::error::Error;
 use crate::lanes::{Engine, Job, Outcome};
@@ -152,18 +153,27 @@ impl<S: Lanes + Clone + 'static> Pusher<S> {
     /// Makes one attempt at a call, and says what came of it.
     async fn deliver(&self, queue: &QueueName, spec: &Spec, mut job: Job) -> Outcome {
         let delivery = std::mem::take(&mut job.envelope.delivery).over(&spec.delivery);
+        let tracer = self.settings.tracer.as_ref();
+        let traced = tracer.and_then(|tracer| tracer.begin(queue, &job, self.engine.wall()));
+        if let Some(traced) = &traced {
+            job.envelope.trace = Some(traced.parent.clone());
+        }
         let answered = self.send(&mut job, &delivery).await;
         let wall = self.engine.wall();
         let case = Case { delivery: &delivery, spec: &spec.queue, tried: job.tried, wall };
         let (outcome, becomes) = verdict(case, &answered);
+        if let Some(traced) = traced {
+            (traced.end)(AttemptEnd { outcome: word(outcome.settlement()), at: wall });
+        }
         let Some(call) = callback::callback((queue, &job), &delivery, &answered, becomes) else {
             return outcome;
         };
         match self.callback_queue(queue).await {
             Ok(queue) => outcome.enqueue(queue, call),
             Err(error) => {
+                // What was done is not done again for it.
                 tracing::error!(call = job.id.0, %error, "a callback cannot be enqueued");
-                if becomes == Becomes::Dead { outcome } else { Outcome::retry() }
+                outcome
             }
         }
     }

@@ -91,6 +91,7 @@ impl PushWire {
             timeout,
             body_bytes_max: usize::try_from(bytes).unwrap_or(usize::MAX),
             signing: signing(self.signing_key.as_deref(), self.signing_key_other.as_deref())?,
+            tracer: None,
             authorities: self.ca_file.as_deref().map_or(Ok(Vec::new()), authorities)?,
         })
     }

@@ -16,7 +16,7 @@ use opentelemetry_proto::tonic::trace::v1::status::StatusCode;
 use peer::Peer;
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::thread;
@@ -47,6 +47,7 @@ impl Server {
         command.env("OTEL_EXPORTER_OTLP_ENDPOINT", format!("http://{collector}"));
         command.env("OTEL_EXPORTER_OTLP_HEADERS", format!("x-key={KEY}"));
         command.env("OTEL_SERVICE_NAME", "gate-1");
+        command.env("TOLLGATE_PUSH_ALLOW_ADDRESSES", "127.0.0.1");
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut process = command.spawn().unwrap();
         let stdout = process.stdout.take().unwrap();
@@ -249,4 +250,43 @@ fn spans_that_are_not_taken_are_counted_and_that_is_logged_once() {
     assert!(dropped.unwrap().parse::<u64>().unwrap() >= 3, "{metrics}");
     let log = server.end();
     assert_eq!(log.matches("spans are dropped").count(), 1, "{log}");
+}
+
+/// Answers one request with 200; the `traceparent` that came with it.
+fn destination() -> (SocketAddr, Receiver<String>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let (out, traces) = channel();
+    thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        let lines = BufReader::new(stream.try_clone().unwrap()).lines().map(Result::unwrap);
+        let head: Vec<_> = lines.take_while(|line| !line.is_empty()).collect();
+        let trace = head.iter().find_map(|line| line.strip_prefix("traceparent: "));
+        out.send(trace.unwrap_or_default().to_owned()).unwrap();
+        stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n").unwrap();
+    });
+    (address, traces)
+}
+
+#[test]
+fn a_call_that_the_server_makes_itself_is_traced_to_its_destination() {
+    let (collector, exported) = collect(Answers::With(200));
+    let mut server = Server::start(collector);
+    let (address, arrived) = destination();
+    let queue = json!({"destination": format!("http://{address}/")});
+    server.peer.succeed("PUT", "/v1/queues/q", &queue);
+    let id = server.enqueue(&json!({"lane": "a", "traceparent": SAMPLED}));
+    let arrived = arrived.recv_timeout(PATIENCE).expect("it is not delivered");
+    server.end();
+    let spans = spans(&all(&exported));
+    let [enqueue, wait, attempt] = ["enqueue", "wait", "attempt"]
+        .map(|name| spans.iter().find(|span| span.name == name).expect(name));
+    assert_eq!(
+        (&wait.parent_span_id, &attempt.parent_span_id),
+        (&enqueue.span_id, &enqueue.span_id)
+    );
+    let expected = format!("00-{}-{}-01", &SAMPLED[3..35], hex(&attempt.span_id));
+    assert_eq!(arrived, expected, "what it does there hangs under the attempt");
+    let said = |key| said(&attempt.attributes, key);
+    assert_eq!((said("tollgate.call"), said("tollgate.outcome")), (text(&id), text("done")));
 }
