@@ -19,8 +19,9 @@ use tollgate_core::{QueueName, Span, Timestamp};
 /// Longest time that one claim waits: who wants to wait longer claims again.
 const WAIT_MAX: Span = Span::from_hours(1);
 /// Who got calls asks for more when it has started them, and the store need not hear that nobody asks in
-/// between. Others let its calls go first for so much longer: half of what a start may be late.
-pub(super) const BACK_WITHIN: Span = Span::from_millis(1);
+/// between. Others let its calls go first for so much longer, and for twice that if the driver does not pass
+/// by itself: half of what a start may be late.
+pub(super) const BACK_WITHIN: Span = Span::from_nanos(500_000);
 
 #[derive(Default)]
 pub(super) struct Claims {

@@ -104,13 +104,15 @@ impl<S: Lanes> Run<S> {
                 news.queues.iter().for_each(|queue| self.claims.wake(queue));
                 woken = Box::pin(self.store.woken());
             }
+            // Before the clock is read: of those who left by now, all are due.
+            self.pulse.passes();
             let now = self.pulse.clock.now();
             if due.is_some_and(|due| due <= now) || look_again <= now {
                 due = None;
                 look_again = now.plus(LOOK_AGAIN);
                 told.push((Telling::Advance, Box::pin(self.store.advance())));
             }
-            self.pulse.passes();
+            let mut is_refused = false;
             let left = self.claims.tell_left(now, |queue, until| {
                 let telling = Telling::Ask(queue.clone());
                 let mut ask: Pin<Box<dyn Future<Output = _> + Send>> =
@@ -118,9 +120,15 @@ impl<S: Lanes> Run<S> {
                 match ask.as_mut().poll(&mut context) {
                     Poll::Pending => told.push((telling, ask)),
                     Poll::Ready(Ok(())) => {}
-                    Poll::Ready(Err(_)) => self.claims.tell_again(queue),
+                    Poll::Ready(Err(_)) => {
+                        is_refused = true;
+                        self.claims.tell_again(queue);
+                    }
                 }
             });
+            if is_refused {
+                due = Some(now.plus(AGAIN));
+            }
             chores.extend(self.pulse.take_chores());
             // What is polled once is on its way to the store.
             told.retain_mut(|(what, telling)| match telling.as_mut().poll(&mut context) {

@@ -56,7 +56,7 @@ impl Naive {
     fn costs(&self, settle: &Settle) -> Vec<(QueueName, MeterKey, u64)> {
         let Some(call) = self.calls.get(&settle.lease.call) else { return Vec::new() };
         let Some(queue) = self.queues.get(&call.new.queue) else { return Vec::new() };
-        if settle.settlement == Settlement::Release {
+        if matches!(settle.settlement, Settlement::Release | Settlement::Limited(_)) {
             return Vec::new();
         }
         let cost = |line: Line| {

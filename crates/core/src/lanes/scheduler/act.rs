@@ -168,7 +168,9 @@ impl Scheduler {
 
     /// Remembers what a call cost where its queue estimates by that.
     fn learn(&mut self, slot: CallSlot, settle: &Settle) {
-        if settle.actual.is_empty() || settle.settlement == Settlement::Release {
+        // What was not made, or was turned away, tells nothing of what it costs.
+        let tells = !matches!(settle.settlement, Settlement::Release | Settlement::Limited(_));
+        if settle.actual.is_empty() || !tells {
             return;
         }
         let queue = self.lanes.queue(self.lanes[self.calls[slot].lane].queue);
