@@ -1,6 +1,7 @@
 //! Calls that Tollgate makes itself, against upstreams on this machine.
 
 mod bearing;
+mod changing;
 mod delivering;
 mod encrypted;
 mod signed;

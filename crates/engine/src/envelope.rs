@@ -6,6 +6,7 @@ mod trace;
 pub use trace::SpanId;
 
 use crate::error::Error;
+use std::fmt;
 use tollgate_core::lanes::Payload;
 use tollgate_core::{Span, Timestamp};
 
@@ -22,7 +23,7 @@ pub struct Envelope {
 
 /// How calls are delivered over HTTP. A queue says it for all its calls, and a call for itself: what is
 /// `None` here is as the queue says, and else as everywhere.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Clone, PartialEq, Eq, Default)]
 pub struct Delivery {
     /// Where to: an `http` or `https` address.
     pub destination: Option<String>,
@@ -45,6 +46,13 @@ pub struct Delivery {
     pub callback: Option<Box<Self>>,
     /// Where it is told that the call is dead.
     pub failure_callback: Option<Box<Self>>,
+}
+
+impl fmt::Debug for Delivery {
+    /// Addresses and headers hold keys.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Delivery").field("method", &self.method).finish_non_exhaustive()
+    }
 }
 
 /// Where an answer tells what a call cost at a limit.

@@ -131,6 +131,12 @@ impl<S: Lanes + 'static> Engine<S> {
         self.parts.pulse.sleep(span).await;
     }
 
+    /// Whether the store has failed, or is closed.
+    #[cfg(feature = "push")]
+    pub(crate) fn has_ended(&self) -> bool {
+        self.parts.pulse.has_ended()
+    }
+
     /// Limit time, as the engine's clock tells it.
     #[cfg(feature = "push")]
     pub(crate) fn clock_now(&self) -> Timestamp {
@@ -156,7 +162,7 @@ impl<S: Lanes + 'static> Engine<S> {
         spec: QueueSpec,
     ) -> Result<(), Error> {
         #[cfg(feature = "push")]
-        let spec = self.capped(spec).await?;
+        let spec = self.capped(queue, spec).await?;
         self.parts.define_queue_as(who, queue_name(queue)?, spec).await?;
         self.parts.queues.notify_one();
         Ok(())

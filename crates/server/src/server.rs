@@ -193,7 +193,11 @@ impl Server {
         let (mut connections, mut pushing) = (JoinSet::new(), JoinSet::new());
         let (stop_pushing, stopped) = oneshot::channel::<()>();
         if let Some(pusher) = self.pusher.take() {
-            pushing.spawn(pusher.run(async move { drop(stopped.await) }));
+            pushing.spawn(async move {
+                if let Err(error) = pusher.run(async move { drop(stopped.await) }).await {
+                    tracing::error!(%error, "calls are not delivered any more");
+                }
+            });
         }
         self.accept_until(stop, &mut connections).await;
         self.bell.leave();

@@ -16,6 +16,7 @@ pub struct Outcome {
     enqueue: Vec<(String, Call)>,
     then: Act,
     report: Box<[u8]>,
+    stands_alone: bool,
 }
 
 /// What an outcome is made of, for whoever settles it elsewhere.
@@ -36,7 +37,7 @@ pub struct OutcomeParts {
 impl Outcome {
     fn of(settlement: Settlement) -> Self {
         let (actual, enqueue, report) = (Vec::new(), Vec::new(), [].into());
-        Self { settlement, actual, enqueue, then: Act::default(), report }
+        Self { settlement, actual, enqueue, then: Act::default(), report, stands_alone: false }
     }
 
     /// It is done.
@@ -88,6 +89,17 @@ impl Outcome {
         Self { report: report.into().into(), ..self }
     }
 
+    /// It is settled so even if what follows cannot be done: what was done is not done again for that.
+    pub fn standing_alone(self) -> Self {
+        Self { stands_alone: true, ..self }
+    }
+
+    /// The same, with nothing that follows, if it stands alone.
+    pub(super) fn alone(&self) -> Option<Self> {
+        let alone = Self { enqueue: Vec::new(), then: Act::default(), ..self.clone() };
+        self.stands_alone.then_some(alone)
+    }
+
     /// What else is changed in the same act: records, joins, other calls.
     pub fn and(self, then: Act) -> Self {
         Self { then, ..self }
@@ -100,13 +112,13 @@ impl Outcome {
 
     /// What it is made of.
     pub fn into_parts(self) -> OutcomeParts {
-        let Self { settlement, actual, enqueue, then, report } = self;
+        let Self { settlement, actual, enqueue, then, report, .. } = self;
         OutcomeParts { settlement, actual, enqueue, then, report }
     }
 
     /// The act that settles a start so.
     pub fn into_act(self, lease: Lease, now: Now) -> Result<Act, Error> {
-        let Self { settlement, actual, enqueue, mut then, report } = self;
+        let Self { settlement, actual, enqueue, mut then, report, .. } = self;
         if then.write.iter().any(|write| write.key.starts_with(RESERVED)) {
             return Err(AskError::ReservedKey.into());
         }

@@ -25,6 +25,8 @@ pub struct Answer {
     pub body: Vec<u8>,
     /// There was more of the body than is read.
     pub is_cut: bool,
+    /// Why the body ends before its end, if it does: what the status says holds all the same.
+    pub broken: Option<String>,
 }
 
 /// What came of sending a call: an answer, or why there is none.
@@ -100,7 +102,8 @@ impl Answered {
                 let (status, headers) =
                     (Some(answer.status.as_u16()), shown_headers(&answer.headers));
                 let (body, cut) = (BodyRecord::new(shown), answer.is_cut || shown != answer.body);
-                ReportRecord { status, took_ms, error: None, told_by, headers, body, cut }
+                let error = answer.broken.as_deref();
+                ReportRecord { status, took_ms, error, told_by, headers, body, cut }
             }
             Err(error) => {
                 let (headers, body) = (BTreeMap::new(), BodyRecord::default());
@@ -162,7 +165,8 @@ mod tests {
         headers.append("x-a", HeaderValue::from_static("1"));
         headers.append("x-a", HeaderValue::from_static("2"));
         headers.append("set-cookie", HeaderValue::from_static("secret"));
-        let answer = Answer { status: StatusCode::OK, headers, body: body.into(), is_cut };
+        let answer =
+            Answer { status: StatusCode::OK, headers, body: body.into(), is_cut, broken: None };
         let answered = Answered { answer: Ok(answer), took: Span::from_millis(12) };
         serde_json::from_slice(&answered.report(None)).unwrap()
     }

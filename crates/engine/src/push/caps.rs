@@ -1,6 +1,7 @@
 //! How many pushes may be in flight: in all, and to one destination. Both are limits like others, so that
 //! who waits for them waits in turn, is told so, and an operator sees and changes them.
 
+use super::callback::QUEUE_SUFFIX;
 use super::delivery;
 use super::destination::Destination;
 use crate::envelope::Delivery;
@@ -8,7 +9,7 @@ use crate::error::{AskError, Error};
 use crate::lanes::Engine;
 use tollgate_core::contract::Lanes;
 use tollgate_core::lanes::{QueueSpec, QueueToll, TollPartition, TollWeight};
-use tollgate_core::{Limit, LimitName, Partition, Toll};
+use tollgate_core::{Limit, LimitName, Partition, QueueName, Toll};
 
 /// The limit of all pushes in flight.
 pub const PUSHES: &str = "tollgate:pushes";
@@ -49,9 +50,15 @@ pub fn apply(spec: &mut QueueSpec) -> Result<(), Error> {
 
 impl<S: Lanes + 'static> Engine<S> {
     /// A queue that asks for the caps if it delivers its calls; they are defined then if they never were.
-    pub(crate) async fn capped(&self, mut spec: QueueSpec) -> Result<QueueSpec, Error> {
+    pub(crate) async fn capped(
+        &self,
+        queue: &str,
+        mut spec: QueueSpec,
+    ) -> Result<QueueSpec, Error> {
         if let Some(delivery) = &spec.delivery {
             delivery::check(&Delivery::from_bytes(delivery)?).map_err(AskError::from)?;
+            // Its callbacks are to have a queue, too.
+            QueueName::new(&format!("{queue}{QUEUE_SUFFIX}"))?;
         }
         apply(&mut spec)?;
         if spec.delivery.is_some() {

@@ -15,6 +15,8 @@ use hyper_util::client::legacy;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use rustls_pki_types::CertificateDer;
 use std::error::Error;
+use std::future::Future;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio_rustls::TlsConnector;
@@ -26,6 +28,9 @@ use tollgate_core::Span;
 const IDLE: Duration = Duration::from_secs(30);
 /// Most connections to one host that wait for another request.
 const IDLE_MAX: usize = 64;
+/// How long an HTTP/2 connection may say nothing before it is asked whether it lives, and then to answer:
+/// what goes over one that is dead is late, and so is all that follows.
+const ALIVE: Duration = Duration::from_secs(10);
 /// Most bytes of the head of an answer.
 const HEAD_BYTES_MAX: u16 = 32 << 10;
 /// How long an answer may take unless a queue or call says otherwise.
@@ -109,43 +114,78 @@ impl Client {
             .pool_timer(TokioTimer::new())
             .pool_idle_timeout(IDLE)
             .pool_max_idle_per_host(IDLE_MAX)
+            .http2_keep_alive_interval(ALIVE)
+            .http2_keep_alive_timeout(ALIVE)
             .http1_max_buf_size(HEAD_BYTES_MAX.into())
             .http2_max_header_list_size(HEAD_BYTES_MAX.into())
             .build(connector);
         Ok(Self { pool })
     }
 
-    /// Sends a request and reads the answer, of its body up to `most` bytes.
+    /// Sends a request and reads the answer, of its body up to `most` bytes, until it is too late. Once
+    /// its head is here there is an answer, whatever becomes of the body.
     pub(super) async fn send(
         &self,
         request: Request<Full<Bytes>>,
         most: usize,
-    ) -> Result<Answer, String> {
-        let response =
-            self.pool.request(request).await.map_err(|error| match error.is_connect() {
+        late: impl Future<Output = ()> + Send,
+    ) -> Result<Answer, Unheard> {
+        let mut late = pin!(late);
+        let response = tokio::select! {
+            response = self.pool.request(request) => response,
+            () = &mut late => return Err(Unheard::Late),
+        };
+        let response = response.map_err(|error| {
+            Unheard::Failed(match error.is_connect() {
                 true => format!("cannot connect: {}", innermost(&error)),
                 false => told(&error),
-            })?;
-        read(response, most)
-            .await
-            .map_err(|error| format!("the answer broke off: {}", told(&error)))
+            })
+        })?;
+        Ok(read(response, most, late).await)
     }
 }
 
-async fn read(response: Response<Incoming>, most: usize) -> Result<Answer, hyper::Error> {
+/// Why there is no answer.
+#[derive(Debug)]
+pub(super) enum Unheard {
+    /// It was too late.
+    Late,
+    /// Something went wrong.
+    Failed(String),
+}
+
+async fn read(
+    response: Response<Incoming>,
+    most: usize,
+    mut late: Pin<&mut (impl Future<Output = ()> + Send)>,
+) -> Answer {
     let (head, mut incoming) = response.into_parts();
-    let (mut body, mut is_cut) = (Vec::new(), false);
-    while let Some(frame) = incoming.frame().await {
-        let Ok(data) = frame?.into_data() else { continue };
-        let room = most - body.len();
-        body.extend_from_slice(data.get(..room).unwrap_or(&data));
+    let (status, headers) = (head.status, head.headers);
+    let mut answer = Answer { status, headers, body: Vec::new(), is_cut: false, broken: None };
+    loop {
+        let frame = tokio::select! {
+            frame = incoming.frame() => frame,
+            () = &mut late => {
+                answer.broken = Some("the answer did not end in time".to_owned());
+                return answer;
+            }
+        };
+        let data = match frame {
+            None => return answer,
+            Some(Ok(frame)) => frame.into_data().unwrap_or_default(),
+            Some(Err(error)) => {
+                answer.broken = Some(format!("the answer broke off: {}", told(&error)));
+                return answer;
+            }
+        };
+        let room = most - answer.body.len();
+        answer.body.extend_from_slice(data.get(..room).unwrap_or(&data));
         if data.len() > room {
             // Nobody wants the rest: the connection is closed with it.
-            is_cut = true;
-            break;
+            answer.is_cut = true;
+            return answer;
         }
     }
-    Ok(Answer { status: head.status, headers: head.headers, body, is_cut })
 }
 
 /// The innermost cause: those around it say that there is one.

@@ -12,9 +12,14 @@ use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
+use std::time::Duration;
 use tokio::net::TcpStream;
+use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 use tower_service::Service;
+
+/// How long an address is tried if there are others.
+const CONNECT_MAX: Duration = Duration::from_secs(3);
 
 /// Opens connections.
 #[derive(Clone)]
@@ -49,10 +54,17 @@ impl Connector {
 
 async fn first_of(addresses: &[SocketAddr]) -> io::Result<TcpStream> {
     let mut failed = io::Error::from(io::ErrorKind::NotFound);
-    for address in addresses {
-        match TcpStream::connect(address).await {
-            Ok(tcp) => return Ok(tcp),
-            Err(error) => failed = error,
+    for (address, others) in addresses.iter().zip((0..addresses.len()).rev()) {
+        let connect = TcpStream::connect(address);
+        // The last one has all the time there is.
+        let connected = match others {
+            0 => Ok(connect.await),
+            _ => timeout(CONNECT_MAX, connect).await,
+        };
+        match connected {
+            Ok(Ok(tcp)) => return Ok(tcp),
+            Ok(Err(error)) => failed = error,
+            Err(late) => failed = io::Error::new(io::ErrorKind::TimedOut, late),
         }
     }
     Err(failed)

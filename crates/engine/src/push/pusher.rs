@@ -3,7 +3,7 @@
 use super::answer::Answered;
 use super::callback::{self, QUEUE_SUFFIX};
 use super::caps;
-use super::client::{BODY_BYTES_SHOWN, Client, PushError, PushSettings};
+use super::client::{BODY_BYTES_SHOWN, Client, PushError, PushSettings, Unheard};
 use super::request::request;
 use super::tracer::{AttemptEnd, word};
 use super::verdict::{Case, verdict};
@@ -17,15 +17,18 @@ use std::future::Future;
 use std::pin::pin;
 use std::sync::Arc;
 use tokio::sync::watch;
-use tokio::task::JoinSet;
+use tokio::task::{self, JoinSet};
 use tollgate_core::contract::{Lanes, PAGE_MAX, QueueState};
 use tollgate_core::lanes::QueueSpec;
 use tollgate_core::{QueueName, Span};
 
 /// How often queues are looked at when nobody said that they changed: another process may change them.
 const LOOK_AGAIN: Span = Span::from_secs(10);
-/// Most pushes of one queue that a worker has in hand; how many there may be is said by limits.
-const HANDS: usize = 10_000;
+/// How long a queue is left alone whose worker failed.
+const AGAIN: Span = Span::from_secs(1);
+/// Most pushes of one queue that a worker has in hand; how many there may be is said by limits, but for
+/// calls that waited before their queue was delivered.
+const HANDS: usize = 4_000;
 
 /// Delivers the calls of all queues that say where to.
 pub struct Pusher<S> {
@@ -47,10 +50,14 @@ impl<S> std::fmt::Debug for Pusher<S> {
     }
 }
 
+/// The queues that are delivered.
+type Serving = HashMap<QueueName, Served>;
+
 /// A queue that is delivered.
 struct Served {
     /// As the queue is at the moment.
     state: Arc<Mutex<Arc<Spec>>>,
+    worker: task::Id,
     /// Dropped to end its worker.
     _alive: watch::Sender<()>,
 }
@@ -68,22 +75,35 @@ impl<S: Lanes + Clone + 'static> Pusher<S> {
         Ok(Self { engine, client, settings: Arc::new(settings) })
     }
 
-    /// Delivers until this is ready, and then finishes what is on its way. Ends early if the store fails.
+    /// Delivers until this is ready, and then finishes what is on its way. Ends early if the store fails;
+    /// what goes wrong with one queue is tried again, and holds up no other.
     pub async fn run(self, stop: impl Future<Output = ()> + Send) -> Result<(), Error> {
         let mut stop = pin!(stop);
-        let mut served: HashMap<QueueName, Served> = HashMap::new();
-        let mut workers: JoinSet<(QueueName, Result<(), Error>)> = JoinSet::new();
+        let (mut served, mut workers) = (Serving::new(), JoinSet::new());
         loop {
-            self.look(&mut served, &mut workers).await?;
+            match self.look(&mut served, &mut workers).await {
+                Err(error) if self.engine.has_ended() => return Err(error),
+                Err(error) => tracing::error!(%error, "queues to be delivered cannot be read"),
+                Ok(()) => {}
+            }
             tokio::select! {
                 () = &mut stop => break,
                 () = self.engine.queues_changed() => {}
                 () = self.engine.rest(LOOK_AGAIN) => {}
-                Some(ended) = workers.join_next() => {
-                    // One that panicked is started anew when queues are looked at next.
-                    let Ok((queue, result)) = ended else { continue };
-                    served.remove(&queue);
-                    result?;
+                Some(ended) = workers.join_next_with_id() => {
+                    let (id, result) = match ended {
+                        Ok((id, result)) => (id, result),
+                        Err(error) => (error.id(), Ok(())),
+                    };
+                    // Its own and no other: a queue may have been defined anew meanwhile.
+                    served.retain(|_, it| it.worker != id);
+                    if let Err(error) = result {
+                        if self.engine.has_ended() {
+                            return Err(error);
+                        }
+                        tracing::error!(%error, "a queue is not delivered: tried again");
+                        self.engine.rest(AGAIN).await;
+                    }
                 }
             }
         }
@@ -95,8 +115,8 @@ impl<S: Lanes + Clone + 'static> Pusher<S> {
     /// Starts workers for queues that are delivered, and ends those of others.
     async fn look(
         &self,
-        served: &mut HashMap<QueueName, Served>,
-        workers: &mut JoinSet<(QueueName, Result<(), Error>)>,
+        served: &mut Serving,
+        workers: &mut JoinSet<Result<(), Error>>,
     ) -> Result<(), Error> {
         let found = self.delivered().await?;
         served.retain(|queue, _| found.contains_key(queue));
@@ -107,8 +127,9 @@ impl<S: Lanes + Clone + 'static> Pusher<S> {
                 None => {
                     let (alive, ends) = watch::channel(());
                     let state = Arc::new(Mutex::new(spec));
-                    served.insert(queue.clone(), Served { state: state.clone(), _alive: alive });
-                    workers.spawn(self.clone().serve(queue, state, ends));
+                    let serve = self.clone().serve(queue.clone(), state.clone(), ends);
+                    let worker = workers.spawn(serve).id();
+                    served.insert(queue, Served { state, worker, _alive: alive });
                 }
             }
         }
@@ -124,8 +145,12 @@ impl<S: Lanes + Clone + 'static> Pusher<S> {
             after = page.last().map(|queue| queue.name.clone());
             for QueueState { name, spec: queue, .. } in page {
                 let Some(bytes) = &queue.delivery else { continue };
-                let delivery = Delivery::from_bytes(bytes)?;
-                found.insert(name, Spec { queue, delivery });
+                match Delivery::from_bytes(bytes) {
+                    Ok(delivery) => drop(found.insert(name, Spec { queue, delivery })),
+                    Err(error) => {
+                        tracing::error!(queue = %name, %error, "a queue cannot be delivered");
+                    }
+                }
             }
             if is_last {
                 return Ok(found);
@@ -138,16 +163,14 @@ impl<S: Lanes + Clone + 'static> Pusher<S> {
         queue: QueueName,
         state: Arc<Mutex<Arc<Spec>>>,
         mut ends: watch::Receiver<()>,
-    ) -> (QueueName, Result<(), Error>) {
+    ) -> Result<(), Error> {
         let worker = self.engine.worker(&queue).concurrency(HANDS);
         let worker = worker.until(async move { while ends.changed().await.is_ok() {} });
-        let name = queue.clone();
         let worked = worker.run(move |job| {
             let (pusher, queue, spec) = (self.clone(), queue.clone(), state.lock().clone());
             async move { pusher.deliver(&queue, &spec, job).await }
         });
-        let worked = worked.await.map(|_| ());
-        (name, worked)
+        worked.await.map(|_| ())
     }
 
     /// Makes one attempt at a call, and says what came of it.
@@ -169,7 +192,7 @@ impl<S: Lanes + Clone + 'static> Pusher<S> {
             return outcome;
         };
         match self.callback_queue(queue).await {
-            Ok(queue) => outcome.enqueue(queue, call),
+            Ok(queue) => outcome.enqueue(queue, call).standing_alone(),
             Err(error) => {
                 // What was done is not done again for it.
                 tracing::error!(call = job.id.0, %error, "a callback cannot be enqueued");
@@ -189,10 +212,13 @@ impl<S: Lanes + Clone + 'static> Pusher<S> {
             || delivery.failure_callback.is_some();
         let most = if is_wanted { self.settings.body_bytes_max } else { BODY_BYTES_SHOWN };
         let answer = match request(job, body, delivery, signing, self.engine.wall()) {
-            Ok(request) => tokio::select! {
-                answer = self.client.send(request, most) => answer,
-                () = self.engine.rest(timeout) => Err(format!("there was no answer within {timeout}")),
-            },
+            Ok(request) => {
+                let sent = self.client.send(request, most, self.engine.rest(timeout)).await;
+                sent.map_err(|unheard| match unheard {
+                    Unheard::Late => format!("there was no answer within {timeout}"),
+                    Unheard::Failed(why) => why,
+                })
+            }
             Err(error) => Err(error),
         };
         Answered { answer, took: self.engine.clock_now().since(began) }

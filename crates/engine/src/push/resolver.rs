@@ -3,6 +3,7 @@
 use super::address::AddressPolicy;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
 use tokio::net::lookup_host;
 use tokio::sync::Semaphore;
 
@@ -14,7 +15,7 @@ const ADDRESSES_MAX: usize = 8;
 /// Resolves names to addresses that may be connected to.
 pub(super) struct Resolver {
     policy: AddressPolicy,
-    lookups: Semaphore,
+    lookups: Arc<Semaphore>,
     names: Names,
 }
 
@@ -29,7 +30,7 @@ enum Names {
 
 impl Resolver {
     pub(super) fn new(policy: AddressPolicy) -> Self {
-        Self { policy, lookups: Semaphore::new(LOOKUPS_MAX), names: Names::System }
+        Self { policy, lookups: Arc::new(Semaphore::new(LOOKUPS_MAX)), names: Names::System }
     }
 
     /// One for which every name has the first of these addresses, then the next, and then none.
@@ -62,9 +63,19 @@ impl Resolver {
     }
 
     async fn look_up(&self, host: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
-        let _lookup = self.lookups.acquire().await.map_err(io::Error::other)?;
+        let lookup = self.lookups.clone().acquire_owned().await.map_err(io::Error::other)?;
         match &self.names {
-            Names::System => Ok(lookup_host((host, port)).await?.collect()),
+            Names::System => {
+                let host = host.to_owned();
+                // Seen through by a task of its own: a lookup holds its thread, and so its place, also when
+                // nobody waits for it any more.
+                let found = tokio::spawn(async move {
+                    let found = lookup_host((host.as_str(), port)).await;
+                    drop(lookup);
+                    found.map(Iterator::collect)
+                });
+                found.await.map_err(io::Error::other)?
+            }
             #[cfg(test)]
             Names::Told(answers) => {
                 let answer = answers.lock().pop_front().unwrap_or_default();

@@ -99,7 +99,8 @@ mod tests {
             map.append(*name, HeaderValue::from_str(value).unwrap());
         }
         let status = StatusCode::from_u16(status).unwrap();
-        let answer = Answer { status, headers: map, body: body.into(), is_cut: false };
+        let answer =
+            Answer { status, headers: map, body: body.into(), is_cut: false, broken: None };
         Answered { answer: Ok(answer), took: Span::from_millis(5) }
     }
 

@@ -67,6 +67,13 @@ impl<S: Lanes + 'static> Settling<S> {
     }
 }
 
+/// How a start is settled, and how if what follows from it cannot be done.
+struct Settled {
+    lease: Lease,
+    act: Act,
+    otherwise: Act,
+}
+
 async fn settle<S: Lanes + 'static>(
     engine: Engine<S>,
     outcomes: Vec<(Lease, Outcome)>,
@@ -74,11 +81,13 @@ async fn settle<S: Lanes + 'static>(
     let now = engine.now().await?;
     let mut acts = Vec::with_capacity(outcomes.len());
     for (lease, outcome) in outcomes {
+        let alone = outcome.alone().and_then(|alone| alone.into_act(lease, now).ok());
+        let otherwise = alone.unwrap_or_else(|| failed(lease));
         let act = outcome.into_act(lease, now).unwrap_or_else(|error| {
             tracing::error!(call = lease.call.0, %error, "what follows from a call cannot be done");
-            failed(lease)
+            otherwise.clone()
         });
-        acts.push((lease, act));
+        acts.push(Settled { lease, act, otherwise });
     }
     let (mut lost, mut tries) = (0, 0);
     while !acts.is_empty() {
@@ -86,12 +95,12 @@ async fn settle<S: Lanes + 'static>(
             return Err(ended().into());
         }
         tries += 1;
-        let told = acts.iter().map(|(_, act)| act.clone()).collect();
+        let told = acts.iter().map(|settled| settled.act.clone()).collect();
         match engine.store().act(told).await {
             Ok(answers) => {
-                let refused = acts.into_iter().zip(answers).filter_map(|((lease, act), answer)| {
+                let refused = acts.into_iter().zip(answers).filter_map(|(settled, answer)| {
                     let error = answer.err()?;
-                    again((lease, act), &error, tries, &mut lost)
+                    again(settled, &error, tries, &mut lost)
                 });
                 acts = refused.collect();
                 if !acts.is_empty() {
@@ -110,33 +119,32 @@ async fn settle<S: Lanes + 'static>(
 }
 
 /// What is tried in place of an act that was refused. A queue that is full is waited for, for a while: the
-/// call stays leased meanwhile. If what follows from a call cannot be done, it is not done either.
-fn again(
-    (lease, mut act): (Lease, Act),
-    error: &ActError,
-    tries: u32,
-    lost: &mut u64,
-) -> Option<(Lease, Act)> {
-    let call = lease.call.0;
+/// call stays leased meanwhile. If what follows from a call cannot be done, it is not done either, unless
+/// it stands alone.
+fn again(mut settled: Settled, error: &ActError, tries: u32, lost: &mut u64) -> Option<Settled> {
+    let call = settled.lease.call.0;
     match error {
         // Its own is the last.
-        ActError::LeaseLost { at } if at + 1 == act.settle.len() => {
+        ActError::LeaseLost { at } if at + 1 == settled.act.settle.len() => {
             *lost += 1;
             tracing::warn!(call, "a call came too late to be settled: its lease was lost");
             None
         }
         ActError::QueueFull { .. } if tries < ROOM_TRIES => {
             tracing::warn!(call, %error, "what follows from a call waits for room");
-            Some((lease, act))
+            Some(settled)
         }
         ActError::NotPaid { limit, .. } => {
             tracing::error!(call, %error, "a cost is left out: the call paid nothing there");
-            act.settle.iter_mut().for_each(|settle| settle.actual.retain(|(it, _)| it != limit));
-            Some((lease, act))
+            for settle in settled.act.settle.iter_mut().chain(&mut settled.otherwise.settle) {
+                settle.actual.retain(|(it, _)| it != limit);
+            }
+            Some(settled)
         }
         _ => {
-            tracing::error!(call, %error, "what follows from a call was refused: it is tried again");
-            Some((lease, failed(lease)))
+            tracing::error!(call, %error, "what follows from a call was refused: it is settled without");
+            let Settled { lease, otherwise, .. } = settled;
+            Some(Settled { lease, act: otherwise, otherwise: failed(lease) })
         }
     }
 }
