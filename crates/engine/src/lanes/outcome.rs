@@ -96,8 +96,8 @@ impl Outcome {
 
     /// The same, with nothing that follows, if it stands alone.
     pub(super) fn alone(&self) -> Option<Self> {
-        let alone = Self { enqueue: Vec::new(), then: Act::default(), ..self.clone() };
-        self.stands_alone.then_some(alone)
+        let alone = || Self { enqueue: Vec::new(), then: Act::default(), ..self.clone() };
+        self.stands_alone.then(alone)
     }
 
     /// What else is changed in the same act: records, joins, other calls.

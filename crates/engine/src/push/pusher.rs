@@ -91,17 +91,16 @@ impl<S: Lanes + Clone + 'static> Pusher<S> {
                 () = self.engine.queues_changed() => {}
                 () = self.engine.rest(LOOK_AGAIN) => {}
                 Some(ended) = workers.join_next_with_id() => {
-                    let (id, result) = match ended {
-                        Ok((id, result)) => (id, result),
-                        Err(error) => (error.id(), Ok(())),
+                    let (id, failed) = match ended {
+                        Ok((id, Ok(()))) => (id, None),
+                        Ok((_, Err(error))) if self.engine.has_ended() => return Err(error),
+                        Ok((id, Err(error))) => (id, Some(error.to_string())),
+                        Err(panicked) => (panicked.id(), Some(panicked.to_string())),
                     };
                     // Its own and no other: a queue may have been defined anew meanwhile.
                     served.retain(|_, it| it.worker != id);
-                    if let Err(error) = result {
-                        if self.engine.has_ended() {
-                            return Err(error);
-                        }
-                        tracing::error!(%error, "a queue is not delivered: tried again");
+                    if let Some(error) = failed {
+                        tracing::error!(error, "a queue is not delivered: tried again");
                         self.engine.rest(AGAIN).await;
                     }
                 }
@@ -227,7 +226,7 @@ impl<S: Lanes + Clone + 'static> Pusher<S> {
     /// The queue where callbacks of a queue wait: made when it is needed first.
     async fn callback_queue(&self, queue: &QueueName) -> Result<String, Error> {
         let name = format!("{queue}{QUEUE_SUFFIX}");
-        if self.engine.queue_state(&name).await?.is_none() {
+        if self.engine.is_pushed(&name).await?.is_none() {
             let spec = callback::queue_spec(Delivery::default().to_bytes()?);
             self.engine.define_queue_as(caps::WHO, &name, spec).await?;
         }

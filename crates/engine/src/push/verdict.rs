@@ -1,11 +1,12 @@
 //! What an answer means for its call: done, tried again and when, paused, or dead.
 
 use super::answer::{Answer, Answered};
+use super::delivery::CostSource;
 use super::expression::Expression;
 use super::feedback::{self, PAUSE_UNTOLD};
 use crate::envelope::{CostPath, Delivery};
 use crate::lanes::Outcome;
-use tollgate_core::lanes::{Attempts, BodyPath, QueueSpec};
+use tollgate_core::lanes::{Attempts, QueueSpec};
 use tollgate_core::{Timestamp, UNITS_MAX};
 
 /// What becomes of a call after an attempt.
@@ -79,9 +80,9 @@ fn failed(case: Case<'_>) -> (Outcome, Becomes) {
 
 /// What an answer says that the call cost, if it does.
 fn cost(path: &CostPath, answer: &Answer) -> Option<u64> {
-    let units = match path.from.strip_prefix("header.") {
-        Some(name) => answer.headers.get(name)?.to_str().ok()?.trim().parse().ok()?,
-        None => BodyPath::new(&path.from).ok()?.whole_number_in(&answer.body)?,
+    let units = match CostSource::new(&path.from).ok()? {
+        CostSource::Header(name) => answer.headers.get(name)?.to_str().ok()?.trim().parse().ok()?,
+        CostSource::Body(path) => path.whole_number_in(&answer.body)?,
     };
     Some(UNITS_MAX.min(units))
 }

@@ -85,7 +85,8 @@ impl Tollgate {
         self.engine()?.claim_for(queue, most, wait, lease).await
     }
 
-    /// Whether Tollgate delivers the calls of a queue itself, and no worker is to claim them.
+    /// Whether Tollgate delivers the calls of a queue itself, and no worker is to claim them; `None` if there
+    /// is no such queue.
     pub async fn is_pushed(&self, queue: &str) -> Result<Option<bool>, Error> {
         self.engine()?.is_pushed(queue).await
     }

@@ -67,11 +67,11 @@ impl<S: Lanes + 'static> Settling<S> {
     }
 }
 
-/// How a start is settled, and how if what follows from it cannot be done.
+/// How a start is settled, and how if what follows from it cannot be done; `None`: it failed then.
 struct Settled {
     lease: Lease,
     act: Act,
-    otherwise: Act,
+    otherwise: Option<Act>,
 }
 
 async fn settle<S: Lanes + 'static>(
@@ -82,12 +82,11 @@ async fn settle<S: Lanes + 'static>(
     let mut acts = Vec::with_capacity(outcomes.len());
     for (lease, outcome) in outcomes {
         let alone = outcome.alone().and_then(|alone| alone.into_act(lease, now).ok());
-        let otherwise = alone.unwrap_or_else(|| failed(lease));
         let act = outcome.into_act(lease, now).unwrap_or_else(|error| {
             tracing::error!(call = lease.call.0, %error, "what follows from a call cannot be done");
-            otherwise.clone()
+            alone.clone().unwrap_or_else(|| failed(lease))
         });
-        acts.push(Settled { lease, act, otherwise });
+        acts.push(Settled { lease, act, otherwise: alone });
     }
     let (mut lost, mut tries) = (0, 0);
     while !acts.is_empty() {
@@ -136,15 +135,16 @@ fn again(mut settled: Settled, error: &ActError, tries: u32, lost: &mut u64) -> 
         }
         ActError::NotPaid { limit, .. } => {
             tracing::error!(call, %error, "a cost is left out: the call paid nothing there");
-            for settle in settled.act.settle.iter_mut().chain(&mut settled.otherwise.settle) {
-                settle.actual.retain(|(it, _)| it != limit);
+            for act in [&mut settled.act].into_iter().chain(&mut settled.otherwise) {
+                act.settle.iter_mut().for_each(|it| it.actual.retain(|(it, _)| it != limit));
             }
             Some(settled)
         }
         _ => {
-            tracing::error!(call, %error, "what follows from a call was refused: it is settled without");
+            tracing::error!(call, %error, "what follows from a call was refused: it is settled without, or tried again");
             let Settled { lease, otherwise, .. } = settled;
-            Some(Settled { lease, act: otherwise, otherwise: failed(lease) })
+            let act = otherwise.unwrap_or_else(|| failed(lease));
+            Some(Settled { lease, act, otherwise: None })
         }
     }
 }
