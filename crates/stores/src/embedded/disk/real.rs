@@ -18,8 +18,8 @@ pub struct RealDisk {
     /// The folder itself, for syncs: opened for each it could not be when the process has no file
     /// descriptor left, and a sync that fails ends the store.
     handle: File,
-    /// Open as long as the folder is ours: closing it, or dying, lets the lock go.
-    _lock: File,
+    /// Locked as long as the folder is ours: dying lets the lock go as well.
+    lock: File,
 }
 
 impl RealDisk {
@@ -27,7 +27,7 @@ impl RealDisk {
     pub fn open(folder: impl Into<PathBuf>) -> Result<Self, FolderError> {
         let folder = folder.into();
         match create_folder(&folder).and_then(|()| Ok((lock(&folder)?, File::open(&folder)?))) {
-            Ok((Locked::Ours(lock), handle)) => Ok(Self { folder, handle, _lock: lock }),
+            Ok((Locked::Ours(lock), handle)) => Ok(Self { folder, handle, lock }),
             Ok((Locked::Theirs { process }, _)) => Err(FolderError::InUse { folder, process }),
             Err(source) => Err(FolderError::Failed { folder, source }),
         }
@@ -49,6 +49,8 @@ impl RealDisk {
     pub(super) fn check_unused(folder: &Path) -> Result<(), FolderError> {
         let Ok(mut file) = File::open(folder.join(LOCK_NAME)) else { return Ok(()) };
         if !matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)) {
+            // Closed, it is unlocked as well; see the drop of a disk for why that is not enough.
+            let _ = file.unlock();
             return Ok(());
         }
         let mut id = String::new();
@@ -64,6 +66,15 @@ impl RealDisk {
     fn file(&self, name: &str, options: &mut OpenOptions) -> io::Result<Arc<dyn DiskFile>> {
         let file = options.read(true).append(true).open(self.path(name))?;
         Ok(Arc::new(RealFile { file }))
+    }
+}
+
+impl Drop for RealDisk {
+    /// Closing the file is not enough: a child that this process is just starting has it open too,
+    /// until it runs its own program, and the lock lasts as long.
+    fn drop(&mut self) {
+        // What cannot be unlocked is so when the last one closes it.
+        let _ = self.lock.unlock();
     }
 }
 
@@ -182,6 +193,16 @@ mod tests {
         let error = RealDisk::open(folder.path()).unwrap_err();
         let process = format!("in use by process {}: stop that one", std::process::id());
         assert!(error.to_string().contains(&process), "{error}");
+        drop(first);
+        RealDisk::open(folder.path()).unwrap();
+    }
+
+    #[test]
+    fn a_child_that_has_the_file_open_does_not_keep_the_folder() {
+        let folder = tempfile::tempdir().unwrap();
+        let first = RealDisk::open(folder.path()).unwrap();
+        // As a fork leaves it: open twice, locked once.
+        let _inherited = first.lock.try_clone().unwrap();
         drop(first);
         RealDisk::open(folder.path()).unwrap();
     }
