@@ -62,9 +62,10 @@ impl Run {
     /// Some workers have more than one call, and ask for all that is due at once.
     pub(super) fn together(&mut self, mut act: Act) -> Act {
         while self.random.one_in(3)
-            && let Some(Act { settle, cancel, revive, write, enqueue, count_down }) =
+            && let Some(Act { define, settle, cancel, revive, write, enqueue, count_down }) =
                 self.workers.due_act(self.now.at)
         {
+            act.define.extend(define);
             act.settle.extend(settle);
             act.cancel.extend(cancel);
             act.revive.extend(revive);

@@ -15,6 +15,7 @@ pub mod acts;
 pub mod asks;
 pub mod browsing;
 mod cases;
+pub mod coming;
 pub mod dead;
 pub mod declared;
 pub mod door;

@@ -111,7 +111,7 @@ machine! {
     lanes(queue: &QueueName, after: Option<&LaneName>, most: usize) -> Option<Vec<LaneState>>;
     calls(query: &CallsQuery, now: Now) -> Vec<CallView>;
     look(ids: &[CallId], now: Now) -> Vec<Option<CallView>>;
-    limits(after: Option<&LimitName>, most: usize) -> Vec<LimitView>;
+    limits(after: Option<&LimitName>, most: usize, now: Now) -> Vec<LimitView>;
     meters(limit: &LimitName, after: Option<&Partition>, most: usize, now: Now)
         -> Option<MeterPage>;
     totals() -> Totals;
@@ -463,7 +463,7 @@ impl<M: Machine> Lanes for Kept<M> {
     }
 
     async fn limits(&self, after: Option<LimitName>, most: usize) -> Answer<Vec<LimitView>> {
-        self.tell(|machine, _| machine.limits(after.as_ref(), most))
+        self.tell(|machine, now| machine.limits(after.as_ref(), most, now))
     }
 
     async fn meters(

@@ -1,6 +1,8 @@
-//! An act: one atomic change. Settle, cancel, revive, write records, enqueue, count down; all or nothing.
+//! An act: one atomic change. Define, settle, cancel, revive, write records, enqueue, count down; all or
+//! nothing.
 
 use super::call::{CallId, Lease, NewCall};
+use crate::limit::Definition;
 use crate::name::{Key, LimitName, NameError, QueueName};
 use crate::time::{Span, Timestamp};
 use crate::toll::TollError;
@@ -18,6 +20,12 @@ pub const ACT_BYTES_MAX: usize = 64 << 20;
 /// One atomic change: every part is done in the order in which they stand here, or none is.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Act {
+    /// Limits that come along with calls: the newest definition of one counts, also for calls that wait,
+    /// and what was spent stays spent. One that was defined in its own right stays as it is.
+    ///
+    /// They go with their calls: one that is as new, is not held back and has no partition with rules of
+    /// its own is not there any more once no call owes anything at it.
+    pub define: Vec<(LimitName, Definition)>,
     /// Calls in flight that end, or go back to wait.
     pub settle: Vec<Settle>,
     /// Calls that are to stop: those that wait or are dead end for good, those in flight are not tried
@@ -271,8 +279,8 @@ impl Act {
 
     /// How many changes there are.
     pub fn changes(&self) -> usize {
-        let Self { settle, cancel, revive, write, enqueue, count_down } = self;
-        let known = settle.len() + cancel.len() + revive.len();
+        let Self { define, settle, cancel, revive, write, enqueue, count_down } = self;
+        let known = define.len() + settle.len() + cancel.len() + revive.len();
         known + write.len() + enqueue.len() + count_down.len()
     }
 }

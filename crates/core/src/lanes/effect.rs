@@ -17,6 +17,7 @@ impl Effect {
     pub fn now(&self) -> Option<Now> {
         match self {
             Self::LimitDefined { now, .. }
+            | Self::LimitCame { now, .. }
             | Self::PartitionDefined { now, .. }
             | Self::ClosedBy { now, .. }
             | Self::Reset { now, .. }
@@ -44,6 +45,15 @@ pub enum Effect {
         name: LimitName,
         /// `None`: removed.
         definition: Option<Definition>,
+        /// When: what was spent by then is carried over.
+        now: Now,
+    },
+    /// A limit came along with calls, and goes with them.
+    LimitCame {
+        /// Which.
+        name: LimitName,
+        /// Its rules.
+        definition: Definition,
         /// When: what was spent by then is carried over.
         now: Now,
     },

@@ -17,6 +17,7 @@ mod heads;
 mod operate;
 mod perform;
 mod totals;
+mod transient;
 mod ways;
 
 use super::act::{Act, ActError, Acted, Record};
@@ -89,6 +90,8 @@ struct KnownLimit {
     definition: Definition,
     is_defined: bool,
     is_paused: bool,
+    /// It came along with calls, and goes with them.
+    is_transient: bool,
 }
 
 #[derive(Debug, Clone)]
@@ -170,10 +173,10 @@ impl Naive {
     pub fn define_limit(&mut self, name: &LimitName, definition: Option<Definition>, now: Now) {
         self.advance(now);
         match definition {
-            Some(definition) => self.set_definition(name, definition, now),
+            Some(definition) => self.set_definition(name, definition, now, false),
             None => {
                 if let Some(limit) = self.limits.get_mut(name) {
-                    limit.is_defined = false;
+                    (limit.is_defined, limit.is_transient) = (false, false);
                 }
             }
         }
@@ -312,9 +315,16 @@ impl Naive {
         self.calls.get(&id).is_some_and(|call| call.flight().is_some())
     }
 
-    fn set_definition(&mut self, name: &LimitName, definition: Definition, now: Now) {
+    fn set_definition(
+        &mut self,
+        name: &LimitName,
+        definition: Definition,
+        now: Now,
+        is_transient: bool,
+    ) {
+        self.begin_anew(name, now);
         let is_paused = self.limits.get(name).is_some_and(|limit| limit.is_paused);
-        let known = KnownLimit { definition, is_defined: true, is_paused };
+        let known = KnownLimit { definition, is_defined: true, is_paused, is_transient };
         let new = known.definition.clone();
         let Some(old) = self.limits.insert(name.clone(), known) else { return };
         if old.definition == new {
@@ -371,7 +381,8 @@ impl Naive {
                 }
             }
             Scope::Limit(limit) => {
-                if let Some(limit) = self.limits.get_mut(limit) {
+                let has_gone = self.has_gone(limit, self.latest);
+                if let Some(limit) = self.limits.get_mut(limit).filter(|_| !has_gone) {
                     limit.is_paused = is_paused;
                 }
             }
@@ -386,7 +397,8 @@ impl Naive {
 
     /// The definition of a limit that is not removed.
     fn common(&self, name: &LimitName) -> Option<&Definition> {
-        self.limits.get(name).filter(|limit| limit.is_defined).map(|limit| &limit.definition)
+        let known = self.limits.get(name).filter(|limit| limit.is_defined)?;
+        (!self.has_gone(name, self.latest)).then_some(&known.definition)
     }
 }
 

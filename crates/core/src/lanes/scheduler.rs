@@ -28,6 +28,7 @@ mod snapshot;
 mod sorted;
 mod standing;
 mod totals;
+mod transient;
 mod waiting;
 mod wakes;
 
@@ -136,11 +137,13 @@ impl Scheduler {
     /// Defines a limit, changes it, or removes it (`None`). What was spent stays spent.
     pub fn define_limit(&mut self, name: &LimitName, definition: Option<Definition>, now: Now) {
         self.advance(now);
-        let known = self.meters.limit(name).map(|limit| self.meters.book(limit));
+        let known = self.there(name, now).map(|limit| self.meters.book(limit));
+        let known = known.filter(|book| !book.is_transient || definition.is_none());
         // Said again with every call, a limit costs nothing.
         if known.and_then(|book| book.definition.as_ref()) == definition.as_ref() {
             return;
         }
+        self.begin_anew(name, now);
         self.emit(Effect::LimitDefined { name: name.clone(), definition, now });
     }
 
@@ -183,6 +186,12 @@ impl Scheduler {
     /// Holds back a queue, a lane or a limit: nothing of it starts.
     pub fn pause(&mut self, scope: &Scope, now: Now) {
         self.advance(now);
+        // One that went with its calls is not to be found by those who apply this again.
+        if let Scope::Limit(limit) = scope
+            && self.there(limit, now).is_none()
+        {
+            return;
+        }
         self.emit(Effect::Paused(scope.clone()));
         self.rehead();
     }

@@ -130,6 +130,14 @@ macro_rules! lanes_conformance {
                 a_call_that_is_not_due_keeps_its_queue,
                 a_queue_that_was_removed_is_unknown,
                 a_queue_that_is_defined_again_knows_nothing_of_the_one_before;
+            coming:
+                a_limit_that_comes_along_holds_for_its_call_and_the_newest_for_all,
+                a_limit_that_stands_in_its_own_right_is_not_changed_by_what_comes_along,
+                a_limit_that_came_along_goes_with_its_calls,
+                a_limit_stays_for_calls_that_wait_rest_or_are_dead,
+                a_limit_that_came_along_stays_while_it_is_held_back,
+                a_limit_that_came_along_stands_once_it_is_defined,
+                a_weight_over_the_limit_that_comes_along_is_refused_with_all_of_its_act;
             asks:
                 an_ask_pays_all_its_tolls_or_none,
                 to_peek_is_to_be_told_what_an_ask_would_and_to_pay_nothing,

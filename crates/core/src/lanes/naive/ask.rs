@@ -20,7 +20,7 @@ impl Naive {
         if ask.tolls.is_empty() {
             return Err(AskError::NoToll);
         }
-        self.check_tolls(&ask.tolls)?;
+        self.check_tolls(&ask.tolls, &[])?;
         let owed = lines(&ask.tolls);
         if ask.delay_max.is_some() {
             self.check_slots(&owed)?;
@@ -125,7 +125,7 @@ impl Naive {
 
     /// How a meter stands; `None` if its limit is not defined.
     pub fn inspect(&self, meter: &MeterName, now: Now) -> Option<MeterState> {
-        let definition = self.definition(meter)?;
+        let definition = self.definition(meter).filter(|_| !self.has_gone(&meter.0, now))?;
         let waiting = self.heads.values().filter(|head| stands_at(head, meter)).count();
         let fresh = Meter::new(definition, now.at);
         let kept = self.meters.get(meter).unwrap_or(&fresh);

@@ -126,9 +126,10 @@ impl Naive {
     }
 
     /// Limits that are defined, by name.
-    pub fn limits(&self, after: Option<&LimitName>, most: usize) -> Vec<LimitView> {
+    pub fn limits(&self, after: Option<&LimitName>, most: usize, now: Now) -> Vec<LimitView> {
         let behind = self.limits.iter().filter(|(name, _)| after.is_none_or(|it| *name > it));
-        let defined = behind.filter(|(_, limit)| limit.is_defined);
+        let is_there = |name: &LimitName| self.common(name).is_some() && !self.has_gone(name, now);
+        let defined = behind.filter(|(name, _)| is_there(name));
         let view = |(name, limit): (&LimitName, &super::KnownLimit)| LimitView {
             name: name.clone(),
             definition: limit.definition.clone(),
@@ -147,7 +148,7 @@ impl Naive {
         most: usize,
         now: Now,
     ) -> Option<MeterPage> {
-        self.common(limit)?;
+        self.common(limit).filter(|_| !self.has_gone(limit, now))?;
         let is_spent = |name: &MeterName| {
             let (meter, definition) = (self.meters.get(name), self.definition(name));
             meter.zip(definition).is_some_and(|(meter, it)| !meter.is_fresh(it, now))

@@ -1,6 +1,7 @@
 //! The checks of an act: the first thing that is wrong with it.
 
 use super::Naive;
+use super::transient::Coming;
 use crate::lanes::act::{Act, ActError, Revision, Settle};
 use crate::lanes::call::{Lease, NewCall};
 use crate::name::{Key, LimitName, Partition, QueueName};
@@ -14,7 +15,7 @@ impl Naive {
         self.check_settles(act)?;
         self.check_writes(act)?;
         for (at, new) in act.enqueue.iter().enumerate() {
-            self.check_new(at, new)?;
+            self.check_new(at, new, &act.define)?;
         }
         self.check_counts(act)
     }
@@ -82,30 +83,36 @@ impl Naive {
         Ok(())
     }
 
-    fn check_new(&self, at: usize, new: &NewCall) -> Result<(), ActError> {
+    fn check_new(&self, at: usize, new: &NewCall, coming: &Coming) -> Result<(), ActError> {
         let Some(queue) = self.queues.get(&new.queue) else {
             return Err(ActError::UnknownQueue { at, queue: new.queue.clone() });
         };
-        let tolls =
-            queue.spec.tolls_of(new, &|limit, partition| self.estimate(new, limit, partition));
-        let checked = tolls.and_then(|tolls| self.check_tolls(&tolls));
+        let estimate = |limit: &_, partition: Option<&_>| {
+            self.estimate(&new.queue, (limit, partition), coming)
+        };
+        let tolls = queue.spec.tolls_of(new, &estimate);
+        let checked = tolls.and_then(|tolls| self.check_tolls(&tolls, coming));
         checked.map_err(|error| ActError::Toll { at, error })
     }
 
     /// What a new call is likely to cost at a meter.
     pub(super) fn estimate(
         &self,
-        new: &NewCall,
-        limit: &LimitName,
-        partition: Option<&Partition>,
+        queue: &QueueName,
+        (limit, partition): (&LimitName, Option<&Partition>),
+        coming: &Coming,
     ) -> Option<u64> {
-        let definition = self.definition(&(limit.clone(), partition.cloned()))?;
-        let learned = self.learned.estimate(&new.queue, (limit, partition))?;
+        let meter = (limit.clone(), partition.cloned());
+        let definition = self.coming_definition(&meter, coming)?;
+        let learned = self.learned.estimate(queue, (limit, partition))?;
         Some(learned.min(definition.capacity()))
     }
 
-    pub(super) fn check_tolls(&self, tolls: &[Toll]) -> Result<(), TollError> {
-        toll::check(tolls, |toll| self.definition(&(toll.limit.clone(), toll.partition.clone())))
+    pub(super) fn check_tolls(&self, tolls: &[Toll], coming: &Coming) -> Result<(), TollError> {
+        toll::check(tolls, |toll| {
+            let meter = (toll.limit.clone(), toll.partition.clone());
+            self.coming_definition(&meter, coming)
+        })
     }
 
     fn check_counts(&self, act: &Act) -> Result<(), ActError> {
@@ -116,7 +123,7 @@ impl Naive {
                 None if count.from == 0 => return Err(ActError::CountFromZero { at }),
                 None => count.from,
             };
-            self.check_new(at, &count.then)?;
+            self.check_new(at, &count.then, &act.define)?;
             match left.saturating_sub(1) {
                 0 => joins.remove(&count.key),
                 left => joins.insert(count.key.clone(), left),

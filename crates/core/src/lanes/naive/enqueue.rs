@@ -29,7 +29,9 @@ impl Naive {
         let spec = self.queues.get(&new.queue).map(|queue| &queue.spec);
         // The act was checked.
         if let Some(Ok(tolls)) = spec.map(|spec| {
-            let estimate = |limit: &_, partition: Option<&_>| self.estimate(&new, limit, partition);
+            let estimate = |limit: &_, partition: Option<&_>| {
+                self.estimate(&new.queue, (limit, partition), &done.coming)
+            };
             spec.tolls_of(&new, &estimate).map(Cow::into_owned)
         }) {
             new.tolls = tolls;

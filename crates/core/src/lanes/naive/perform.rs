@@ -1,11 +1,12 @@
-//! An act that was checked is done: settle, cancel, revive, write, enqueue, count down.
+//! An act that was checked is done: define, settle, cancel, revive, write, enqueue, count down.
 
 use super::ways::{Line, lines};
 use super::{Call, Flight, MeterKey, Naive, State};
 use crate::lanes::act::{Act, Acted, Record, Revision, Settle, Settlement, Write};
 use crate::lanes::call::{CallId, DeathCause, End};
 use crate::lanes::event::What;
-use crate::name::QueueName;
+use crate::limit::Definition;
+use crate::name::{LimitName, QueueName};
 use crate::rule::Rule;
 use crate::time::{Now, Span};
 
@@ -15,13 +16,18 @@ pub(super) struct Performed {
     pub(super) acted: Acted,
     /// The queue of each call that is neither a duplicate nor takes another's place.
     pub(super) deepened: Vec<QueueName>,
+    /// The limits that came with it.
+    pub(super) coming: Vec<(LimitName, Definition)>,
 }
 
 impl Naive {
     /// Does an act in which nothing is wrong.
     pub(super) fn perform(&mut self, act: &Act, now: Now) -> Performed {
-        let mut done = Performed::default();
+        let mut done = Performed { coming: act.define.clone(), ..Performed::default() };
         let costs: Vec<_> = act.settle.iter().flat_map(|settle| self.costs(settle)).collect();
+        for (limit, definition) in &act.define {
+            self.come(limit, definition, now);
+        }
         for settle in &act.settle {
             self.settle(settle, now);
         }

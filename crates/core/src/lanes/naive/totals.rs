@@ -31,7 +31,7 @@ impl Naive {
             let counts = self.counts.get(&name).cloned().unwrap_or_default();
             QueueTotals { name, waiting, in_flight, dead, counts }
         });
-        let limits = self.limits.iter().filter(|(_, limit)| limit.is_defined);
+        let limits = self.limits.iter().filter(|(name, _)| self.common(name).is_some());
         let limits = limits.map(|(name, _)| (name.clone(), self.limit_totals(name)));
         let store = StoreTotals::default();
         Totals { queues: queues.collect(), limits: limits.collect(), store }

@@ -74,7 +74,7 @@ pub(super) fn lane_name(lane: usize) -> LaneName {
 }
 
 pub(super) fn limit_name(limit: usize) -> LimitName {
-    LimitName::new(["bucket", "sliding", "slots", "both"][limit]).unwrap()
+    LimitName::new(["bucket", "sliding", "slots", "both", "comes"][limit]).unwrap()
 }
 
 pub(super) fn partition(is_given: bool) -> Option<Partition> {

@@ -7,6 +7,8 @@ use proptest::sample::Index;
 #[derive(Debug, Clone)]
 pub(super) enum Step {
     Enqueue(Vec<Fresh>),
+    /// Limits that come along, with their rules, and calls.
+    Come(Vec<(usize, usize)>, Vec<Fresh>),
     Claim {
         queue: usize,
         most: usize,
@@ -100,7 +102,7 @@ pub(super) enum Held {
 }
 
 fn fresh() -> impl Strategy<Value = Fresh> {
-    let toll = (0..4_usize, any::<bool>(), 1..=4_u64, prop::bool::weighted(0.2));
+    let toll = (0..5_usize, any::<bool>(), 1..=4_u64, prop::bool::weighted(0.2));
     let rarely = |probability, most: u64| prop::option::weighted(probability, 0..=most);
     (
         0..2_usize,
@@ -134,7 +136,7 @@ fn outcome() -> impl Strategy<Value = Outcome> {
         2 => Just(Outcome::Release),
         2 => Just(Outcome::Dead),
         1 => (0..=10_u64).prop_map(Outcome::Limited),
-        1 => (0..4_usize, 0..=8_u64).prop_map(|(limit, cost)| Outcome::Cost(limit, cost)),
+        1 => (0..5_usize, 0..=8_u64).prop_map(|(limit, cost)| Outcome::Cost(limit, cost)),
     ]
 }
 
@@ -142,7 +144,7 @@ fn held() -> impl Strategy<Value = Held> {
     prop_oneof![
         (0..2_usize).prop_map(Held::Queue),
         (0..2_usize, 0..3_usize).prop_map(|(queue, lane)| Held::Lane(queue, lane)),
-        (0..4_usize).prop_map(Held::Limit),
+        (0..5_usize).prop_map(Held::Limit),
     ]
 }
 
@@ -152,6 +154,11 @@ pub(super) fn step() -> impl Strategy<Value = Step> {
         (starts, prop::option::weighted(0.3, fresh()), prop::option::weighted(0.1, any::<Index>()));
     prop_oneof![
         12 => prop::collection::vec(fresh(), 1..5).prop_map(Step::Enqueue),
+        5 => (
+            prop::collection::vec((prop_oneof![Just(4_usize), 0..5_usize], 0..4_usize), 1..3),
+            prop::collection::vec(fresh(), 0..3),
+        )
+            .prop_map(|(limits, calls)| Step::Come(limits, calls)),
         14 => (0..2_usize, 0..6_usize, 0..=3_u64)
             .prop_map(|(queue, most, asks)| Step::Claim { queue, most, asks }),
         8 => settle.prop_map(|(starts, follow, cancel)| Step::Settle { starts, follow, cancel }),
@@ -167,20 +174,20 @@ pub(super) fn step() -> impl Strategy<Value = Step> {
         1 => (0..=60_u64, 0..=60_u64).prop_map(|(ahead, back)| Step::SetWall { ahead, back }),
         1 => held().prop_map(Step::Pause),
         2 => held().prop_map(Step::Resume),
-        2 => (0..4_usize, prop::option::weighted(0.8, 0..4_usize))
+        2 => (0..5_usize, prop::option::weighted(0.8, 0..4_usize))
             .prop_map(|(limit, rule)| Step::Limit(limit, rule)),
         1 => (0..2_usize, 0..5_usize).prop_map(|(queue, spec)| Step::Queue(queue, spec)),
         2 => (0..2_usize, prop::option::weighted(0.8, 0..5_usize))
             .prop_map(|(queue, spec)| Step::RemoveQueue(queue, spec)),
-        1 => (0..4_usize, any::<bool>()).prop_map(|(limit, part)| Step::Reopen(limit, part)),
-        2 => (0..4_usize, prop::option::weighted(0.7, 0..4_usize))
+        1 => (0..5_usize, any::<bool>()).prop_map(|(limit, part)| Step::Reopen(limit, part)),
+        2 => (0..5_usize, prop::option::weighted(0.7, 0..4_usize))
             .prop_map(|(limit, rule)| Step::Override(limit, rule)),
-        1 => (0..4_usize, any::<bool>(), 0..=10_u64)
+        1 => (0..5_usize, any::<bool>(), 0..=10_u64)
             .prop_map(|(limit, part, seconds)| Step::Close(limit, part, seconds)),
-        1 => (0..4_usize, any::<bool>()).prop_map(|(limit, part)| Step::Reset(limit, part)),
+        1 => (0..5_usize, any::<bool>()).prop_map(|(limit, part)| Step::Reset(limit, part)),
         4 => (fresh(), prop::option::weighted(0.3, 0..=5_u64), 1..=20_u64)
             .prop_map(|(call, delay, life)| Step::Consume { call, delay, life }),
-        2 => (any::<Index>(), prop::option::weighted(0.8, (0..4_usize, 0..=6_u64)))
+        2 => (any::<Index>(), prop::option::weighted(0.8, (0..5_usize, 0..=6_u64)))
             .prop_map(|(receipt, cost)| Step::SettleReceipt(receipt, cost)),
         1 => (any::<Index>(), 0..=60_u64)
             .prop_map(|(receipt, life)| Step::RenewReceipt(receipt, life)),

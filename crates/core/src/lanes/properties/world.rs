@@ -77,6 +77,12 @@ impl World {
                 let enqueue = calls.iter().map(|call| self.call(call)).collect();
                 self.act(&Act { enqueue, ..Act::default() })
             }
+            Step::Come(limits, calls) => {
+                let limits = limits.iter().map(|(limit, rule)| (*limit, definition(*rule)));
+                let define = limits.map(|(limit, rules)| (limit_name(limit), rules)).collect();
+                let enqueue = calls.iter().map(|call| self.call(call)).collect();
+                self.act(&Act { define, enqueue, ..Act::default() })
+            }
             Step::Claim { queue, most, asks } => self.claim(*queue, *most, *asks),
             Step::Settle { starts, follow, cancel } => {
                 let settle = starts
@@ -187,7 +193,7 @@ impl World {
         let told = |explain: &dyn Fn(CallId) -> Option<Explanation>| {
             (0..self.calls).map(|id| explain(CallId(id))).collect::<Vec<_>>()
         };
-        let meters: Vec<MeterName> = (0..4)
+        let meters: Vec<MeterName> = (0..5)
             .flat_map(|limit| {
                 [false, true].map(|is_given| (limit_name(limit), partition(is_given)))
             })
@@ -216,7 +222,7 @@ impl World {
             ($machine:expr) => {{
                 let machine = &$machine;
                 let mut seen = String::new();
-                let (queue, limit) = (queue_name(which % 2), limit_name(which % 4));
+                let (queue, limit) = (queue_name(which % 2), limit_name(which % 5));
                 seen += &format!("{:?}", machine.lanes(&queue, None, most));
                 seen += &format!("{:?}", machine.lanes(&queue, Some(&lane_name(0)), 9));
                 for query in queries(&queue, after, most).into_iter().skip(which % 3).step_by(3) {
@@ -229,7 +235,7 @@ impl World {
                 let queues = machine.queues(None, 9).into_iter();
                 let queues = queues.map(|queue| QueueState { lanes: 0, ..queue });
                 let records = machine.records_of("", Some(&key(0)), most);
-                let limits = machine.limits(None, most).into_iter();
+                let limits = machine.limits(None, most, now).into_iter();
                 let limits = limits.map(|limit| (limit.name, limit.definition, limit.is_paused));
                 let limits: Vec<_> = limits.collect();
                 let totals = machine.totals().queues.into_iter().map(compared_totals);

@@ -7,6 +7,7 @@ use crate::lanes::act::{Act, ActError, Acted, Count, Revision, Settle, Settlemen
 use crate::lanes::call::{CallId, DeathCause, End, Lease, NewCall};
 use crate::lanes::effect::Effect;
 use crate::lanes::queue_toll::QueueToll;
+use crate::limit::Definition;
 use crate::name::{Key, LimitName, Partition};
 use crate::rule::Rule;
 use crate::time::{Now, Span};
@@ -21,6 +22,9 @@ impl Scheduler {
         self.advance(now);
         self.check(&mut act)?;
         let mut acted = Acted::default();
+        for (limit, definition) in act.define {
+            self.come(limit, definition, now);
+        }
         for settle in act.settle {
             self.settle(settle, now);
         }
@@ -39,10 +43,11 @@ impl Scheduler {
         act.check_size()?;
         self.check_settles(&act.settle)?;
         self.check_writes(&act.write)?;
+        let coming = &act.define;
         for (at, call) in act.enqueue.iter_mut().enumerate() {
-            self.check_call(at, call)?;
+            self.check_call(at, call, coming)?;
         }
-        self.check_counts(&mut act.count_down)?;
+        self.check_counts(&mut act.count_down, coming)?;
         self.check_depth(act)
     }
 
@@ -78,36 +83,50 @@ impl Scheduler {
         Ok(())
     }
 
-    fn check_call(&self, at: usize, call: &mut NewCall) -> Result<(), ActError> {
+    fn check_call(
+        &self,
+        at: usize,
+        call: &mut NewCall,
+        coming: &[(LimitName, Definition)],
+    ) -> Result<(), ActError> {
         let Some(queue) = self.lanes.find(&call.queue) else {
             return Err(ActError::UnknownQueue { at, queue: call.queue.clone() });
         };
         let refused = |error| ActError::Toll { at, error };
         let estimate = |limit: &LimitName, partition: Option<&Partition>| {
-            let capacity = self.meters.definition_at(limit, partition)?.capacity();
+            let capacity = self.coming_rules(coming, limit, partition)?.capacity();
             let learned = self.learned.estimate(&call.queue, (limit, partition));
             learned.map(|units| units.min(capacity))
         };
         let tolls = self.lanes.queue(queue).spec.tolls_of(call, &estimate).map_err(refused)?;
-        self.check_tolls(&tolls).map_err(refused)?;
+        self.check_tolls(&tolls, coming).map_err(refused)?;
         if let Cow::Owned(tolls) = tolls {
             call.tolls = tolls;
         }
         Ok(())
     }
 
-    pub(super) fn check_tolls(&self, tolls: &[Toll]) -> Result<(), TollError> {
-        toll::check(tolls, |toll| self.meters.definition_at(&toll.limit, toll.partition.as_ref()))
+    pub(super) fn check_tolls(
+        &self,
+        tolls: &[Toll],
+        coming: &[(LimitName, Definition)],
+    ) -> Result<(), TollError> {
+        let rules = |toll: &Toll| self.coming_rules(coming, &toll.limit, toll.partition.as_ref());
+        toll::check(tolls, rules)
     }
 
-    fn check_counts(&self, counts: &mut [Count]) -> Result<(), ActError> {
+    fn check_counts(
+        &self,
+        counts: &mut [Count],
+        coming: &[(LimitName, Definition)],
+    ) -> Result<(), ActError> {
         let mut joins = Joins::new(self);
         for (at, Count { key, from, then }) in counts.iter_mut().enumerate() {
             if *from == 0 && joins.left(key) == 0 {
                 return Err(ActError::CountFromZero { at });
             }
             joins.count(key, *from);
-            self.check_call(at, then)?;
+            self.check_call(at, then, coming)?;
         }
         Ok(())
     }

@@ -39,9 +39,13 @@ impl Scheduler {
         meters.into_iter().for_each(|meter| self.allow(meter, 0));
     }
 
-    /// The most that can ever pass at a meter; `None` if its limit is not defined.
+    /// The most that can ever pass at a meter where what is consumed ahead is remembered; `None` if its
+    /// limit is not defined, or goes with its calls.
     pub fn capacity(&self, (limit, partition): &MeterName) -> Option<u64> {
         let book = self.meters.book(self.meters.limit(limit)?);
+        if book.is_transient {
+            return None;
+        }
         Some(book.definition_of(partition.as_ref())?.capacity())
     }
 }

@@ -65,9 +65,11 @@ impl Scheduler {
         match effect {
             Effect::LimitDefined { name, definition, now } => {
                 if let Some(limit) = self.meters.define(name, definition.clone(), *now) {
+                    self.meters.book_mut(limit).is_transient = false;
                     self.limit_changed(limit, true);
                 }
             }
+            Effect::LimitCame { name, definition, now } => self.came(name, definition, *now),
             Effect::PartitionDefined { limit, partition, definition, now } => {
                 self.partition_defined(limit, partition, definition.as_ref(), *now);
             }

@@ -51,7 +51,7 @@ impl Scheduler {
         if ask.tolls.is_empty() {
             return Err(AskError::NoToll);
         }
-        self.check_tolls(&ask.tolls)?;
+        self.check_tolls(&ask.tolls, &[])?;
         let owed = owed(&ask.tolls);
         if let Some(limit) = ask.delay_max.and_then(|_| self.slots_among(&owed)) {
             return Err(AskError::DelayWithSlots { limit });
@@ -73,7 +73,7 @@ impl Scheduler {
         now: Now,
     ) -> Result<(), ReceiptError> {
         self.advance(now);
-        let actual = match cost {
+        let mut actual = match cost {
             Cost::Told(told) => receipt.actual(told)?,
             Cost::Nothing => vec![0; receipt.lines.len()],
         };
@@ -84,6 +84,12 @@ impl Scheduler {
         let is_renewable = receipt.holds().next().is_some();
         let longest = if is_renewable { now.at.plus(RECEIPT_LIFE_MAX) } else { receipt.expires };
         let remembered = longest.max(receipt.expires);
+        for (line, actual) in receipt.lines.iter().zip(&mut actual) {
+            // A limit that went with its calls is owed nothing.
+            if self.meters.limit(&line.limit).is_some() && self.there(&line.limit, now).is_none() {
+                *actual = line.payment.weight;
+            }
+        }
         let (receipt, actual) = (Box::new(receipt.clone()), actual.into());
         self.emit(Effect::ReceiptSettled { receipt, actual, now, remembered });
         Ok(())
@@ -122,7 +128,7 @@ impl Scheduler {
     /// How a meter stands; `None` if its limit is not defined.
     pub fn inspect(&self, meter: &MeterName, now: Now) -> Option<MeterState> {
         let (limit, partition) = meter;
-        let definition = self.meters.definition_at(limit, partition.as_ref())?;
+        let definition = self.rules(limit, partition.as_ref(), now)?;
         let found = self.meters.find(limit, partition.as_ref());
         let fresh = Meter::new(definition, now.at);
         let kept = found.and_then(|slot| self.meters[slot].meter.as_deref()).unwrap_or(&fresh);
@@ -136,7 +142,7 @@ impl Scheduler {
     /// A limit that counts calls at a time.
     fn slots_among(&self, owed: &[Owed]) -> Option<crate::name::LimitName> {
         let has_slots = |((limit, partition), _): &&Owed| {
-            let definition = self.meters.definition_at(limit, partition.as_ref());
+            let definition = self.rules(limit, partition.as_ref(), self.present);
             definition.is_some_and(|definition| definition.has_slots())
         };
         owed.iter().find(has_slots).map(|((limit, _), _)| limit.clone())

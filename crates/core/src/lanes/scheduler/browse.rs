@@ -94,9 +94,9 @@ impl Scheduler {
     }
 
     /// Limits that are defined, by name. Costs a look at each limit.
-    pub fn limits(&self, after: Option<&LimitName>, most: usize) -> Vec<LimitView> {
+    pub fn limits(&self, after: Option<&LimitName>, most: usize, now: Now) -> Vec<LimitView> {
         let behind = self.meters.limits().filter(|limit| after.is_none_or(|it| limit.name > *it));
-        let defined = behind.filter(|limit| limit.definition.is_some());
+        let defined = behind.filter(|limit| self.is_defined(limit, now));
         let named = defined.map(|limit| (&limit.name, self.meters.limit(&limit.name)));
         let view = |(_, slot): (&LimitName, Option<u32>)| {
             let limit = self.meters.book(slot?);
@@ -117,7 +117,7 @@ impl Scheduler {
         most: usize,
         now: Now,
     ) -> Option<MeterPage> {
-        let slot = self.meters.limit(limit)?;
+        let slot = self.there(limit, now)?;
         let book = self.meters.book(slot);
         book.definition.as_ref()?;
         let used = book.meters.iter().filter(|meter| self.is_used(**meter, now));

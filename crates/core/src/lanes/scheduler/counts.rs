@@ -75,7 +75,7 @@ impl Scheduler {
         });
         let mut queues: Vec<_> = queues.collect();
         queues.sort_unstable_by(|one, other| one.name.cmp(&other.name));
-        let defined = self.meters.limits().filter(|limit| limit.definition.is_some());
+        let defined = self.meters.limits().filter(|limit| self.is_defined(limit, self.present));
         let mut limits: Vec<_> = defined.map(|it| (it.name.clone(), it.totals)).collect();
         limits.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
         Totals { queues, limits, store: StoreTotals::default() }

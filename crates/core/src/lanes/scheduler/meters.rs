@@ -29,6 +29,8 @@ pub(super) struct LimitBook {
     /// The one its meters were last used with.
     pub(super) last: Option<Definition>,
     pub(super) is_paused: bool,
+    /// It came along with calls, and goes with them.
+    pub(super) is_transient: bool,
     pub(super) meters: Vec<MeterSlot>,
     /// Partitions with rules of their own.
     pub(super) overrides: HashMap<Partition, Definition, Hashing>,
@@ -210,15 +212,6 @@ impl Meters {
         self.limits[index(book.limit)].definition_of(book.partition.as_ref())
     }
 
-    /// The rules that a limit's meter for a partition follows; `None` if there is no such limit.
-    pub(super) fn definition_at(
-        &self,
-        limit: &str,
-        partition: Option<&Partition>,
-    ) -> Option<&Definition> {
-        self.book(self.limit(limit)?).definition_of(partition)
-    }
-
     /// The limit and the partition of a meter.
     pub(super) fn name(&self, meter: MeterSlot) -> (&LimitName, Option<&Partition>) {
         let book = &self[meter];
@@ -381,10 +374,14 @@ impl Meters {
         if let Ok(found) = self.by_partition.find_entry(hash, |other| *other == meter) {
             found.remove();
         }
-        let meters = &mut self.limits[index(limit)].meters;
-        meters.swap_remove(index(place));
-        if let Some(&moved) = meters.get(index(place)) {
+        let book = &mut self.limits[index(limit)];
+        book.meters.swap_remove(index(place));
+        if let Some(&moved) = book.meters.get(index(place)) {
             self.meters[index(moved)].place = place;
+        }
+        if book.meters.is_empty() && book.goes_with_calls() {
+            self.by_name.remove(&self.limits[index(limit)].name);
+            self.limits.remove(index(limit));
         }
     }
 
@@ -432,7 +429,11 @@ impl Meters {
                 .iter()
                 .map(|(partition, own)| format!("{} {partition} {own:?}", limit.name))
         });
-        let mut written: Vec<_> = spent.chain(overrides).collect();
+        let there = self.limits().filter(|limit| !self.has_gone(limit, now)).map(|limit| {
+            let LimitBook { name, definition, is_paused, is_transient, .. } = limit;
+            format!("{name} {definition:?} {is_paused} {is_transient}")
+        });
+        let mut written: Vec<_> = spent.chain(overrides).chain(there).collect();
         written.sort_unstable();
         written
     }
@@ -443,6 +444,7 @@ impl Meters {
             definition: None,
             last: None,
             is_paused: false,
+            is_transient: false,
             meters: Vec::new(),
             overrides: HashMap::default(),
             totals: LimitTotals::default(),

@@ -65,7 +65,7 @@ impl Scheduler {
     }
 
     fn check_defined(&self, limit: &LimitName) -> Result<(), MeterError> {
-        match self.meters.definition_at(limit, None) {
+        match self.rules(limit, None, self.present) {
             Some(_) => Ok(()),
             None => Err(MeterError::UnknownLimit { limit: limit.clone() }),
         }

@@ -234,8 +234,16 @@ impl Flight {
 impl super::meters::Meters {
     fn snapshot(&self, now: Now, each: &mut impl FnMut(Effect)) {
         for limit in self.limits() {
+            if self.has_gone(limit, now) {
+                continue;
+            }
             let (name, last) = (limit.name.clone(), limit.last.clone());
-            each(Effect::LimitDefined { name: name.clone(), definition: last.clone(), now });
+            each(match last {
+                Some(definition) if limit.is_transient => {
+                    Effect::LimitCame { name: name.clone(), definition, now }
+                }
+                definition => Effect::LimitDefined { name: name.clone(), definition, now },
+            });
             for (partition, definition) in &limit.overrides {
                 let (limit, partition) = (name.clone(), partition.clone());
                 let definition = Some(definition.clone());

@@ -205,7 +205,7 @@ mod tests {
         world.wait(60);
         assert_eq!(world.claim(), 1);
         assert_eq!(world.waits(third), [at("minute", 100)]);
-        let limits = world.scheduler.limits(None, 9);
+        let limits = world.scheduler.limits(None, 9, world.scheduler.present);
         let waited = limits.iter().map(|limit| limit.totals.waited_ns);
         assert_eq!(waited.collect::<Vec<_>>(), [160_000_000_000, 0]);
     }

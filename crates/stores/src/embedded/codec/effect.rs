@@ -20,6 +20,12 @@ pub(super) fn write(effect: &Effect, out: &mut Output<'_>) {
                 limit::write(definition, out);
             }
         }
+        Effect::LimitCame { name, definition, now } => {
+            out.byte(tag::LIMIT_CAME);
+            out.text(name);
+            out.now(*now);
+            limit::write(definition, out);
+        }
         Effect::PartitionDefined { limit, partition, definition, now } => {
             out.byte(tag::PARTITION_DEFINED);
             out.flags([definition.is_some()]);
@@ -269,6 +275,7 @@ pub(super) fn read(input: &mut Input<'_>) -> Result<Effect, CodecError> {
             Effect::Died { id, attempts, cause: call::read_cause(input)? }
         }
         tag::REVIVED => read_revived(input)?,
+        tag::LIMIT_CAME => read_limit_came(input)?,
         tag::PAID => read_paid(input)?,
         tag::RECEIPT_RENEWED => read_receipt_renewed(input)?,
         tag::RECEIPT_SETTLED => read_receipt_settled(input)?,
@@ -292,6 +299,12 @@ fn read_limit_defined(input: &mut Input<'_>) -> Result<Effect, CodecError> {
     let (name, now) = (input.name(LimitName::new)?, input.now()?);
     let definition = input.when(has_definition, |input| limit::read(&name, input))?;
     Ok(Effect::LimitDefined { name, definition, now })
+}
+
+fn read_limit_came(input: &mut Input<'_>) -> Result<Effect, CodecError> {
+    let (name, now) = (input.name(LimitName::new)?, input.now()?);
+    let definition = limit::read(&name, input)?;
+    Ok(Effect::LimitCame { name, definition, now })
 }
 
 fn read_partition_defined(input: &mut Input<'_>) -> Result<Effect, CodecError> {

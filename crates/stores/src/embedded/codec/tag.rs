@@ -34,6 +34,7 @@ pub(super) const QUEUE_REMOVED: u8 = 27;
 // A call whose body is in an envelope, and a start with something said about it.
 pub(super) const ACCEPTED_IN_ENVELOPE: u8 = 28;
 pub(super) const SETTLED_REPORTED: u8 = 29;
+pub(super) const LIMIT_CAME: u8 = 30;
 // From here on what events need: a start of a call that waited, and a time.
 pub(super) const STARTED_WAITED: u8 = 32;
 pub(super) const TIMED: u8 = 33;

@@ -10,7 +10,7 @@ use super::encode;
 use tollgate_core::lanes::{Effect, Kept};
 
 /// How many kinds of effects there are.
-const KINDS: usize = 35;
+const KINDS: usize = 36;
 
 /// Which kind of effect it is, from 0 up to [`KINDS`]. A new one is noticed here first.
 fn kind(effect: &Effect) -> usize {
@@ -52,6 +52,7 @@ fn kind(effect: &Effect) -> usize {
         Effect::Allowed { .. } => 31,
         Effect::Timed(_) => 32,
         Effect::QueueRemoved(_) => 34,
+        Effect::LimitCame { .. } => 35,
     }
 }
 

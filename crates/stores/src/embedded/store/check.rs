@@ -160,7 +160,7 @@ impl Checked {
             Effect::Kept(Kept::Call { flight: None, .. }) => &mut self.waiting,
             Effect::Kept(Kept::Call { .. }) => &mut self.in_flight,
             Effect::QueueDefined { .. } => &mut self.queues,
-            Effect::LimitDefined { .. } => &mut self.limits,
+            Effect::LimitDefined { .. } | Effect::LimitCame { .. } => &mut self.limits,
             Effect::Written { .. } => &mut self.records,
             _ => return,
         } += 1;

@@ -337,7 +337,8 @@ impl Lanes for Embedded {
     }
 
     async fn limits(&self, after: Option<LimitName>, most: usize) -> Answer<Vec<LimitView>> {
-        self.tell(Kind::Look, move |state, _| state.scheduler.limits(after.as_ref(), most)).await
+        self.tell(Kind::Look, move |state, now| state.scheduler.limits(after.as_ref(), most, now))
+            .await
     }
 
     async fn meters(

@@ -93,7 +93,7 @@ fn no_room_is_made_for_what_cannot_follow() {
 #[test]
 fn what_is_not_known_was_written_by_a_newer_release() {
     for (record, what, number) in [
-        ("1e", "tag", 30),
+        ("1f", "tag", 31),
         ("3f 01", "tag", 63),
         ("47 01", "tag", 71),
         ("ff", "tag", 255),

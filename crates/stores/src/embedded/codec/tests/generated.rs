@@ -27,6 +27,9 @@ pub(super) fn effect_of(kind: usize) -> BoxedStrategy<Effect> {
         28..=31 => of_operators(kind),
         32 => now().prop_map(Effect::Timed).boxed(),
         34 => queue_name().prop_map(Effect::QueueRemoved).boxed(),
+        35 => (limit_name(), definition(), now())
+            .prop_map(|(name, definition, now)| Effect::LimitCame { name, definition, now })
+            .boxed(),
         _ => kept_of(kind).prop_map(Effect::Kept).boxed(),
     }
 }

@@ -140,7 +140,10 @@ impl Line {
         let named = |name: &str| NamedLine { name: name.to_owned() };
         Some(match fact {
             Effect::LimitDefined { name, definition: Some(definition), now: _ } => {
-                Self::Limit(LimitLine::of(name, definition))
+                Self::Limit(LimitLine::of(name, definition, false))
+            }
+            Effect::LimitCame { name, definition, now: _ } => {
+                Self::Limit(LimitLine::of(name, definition, true))
             }
             Effect::LimitDefined { name, definition: None, now: _ } => {
                 Self::LimitRemoved(named(name))
@@ -240,8 +243,15 @@ impl Line {
         let now = Now::both(at);
         Ok(Some(match self {
             Self::Limit(line) => {
-                let (name, definition) = line.read()?;
-                Effect::LimitDefined { name, definition: Some(definition), now }
+                let is_transient = line.transient;
+                match line.read()? {
+                    (name, definition) if is_transient => {
+                        Effect::LimitCame { name, definition, now }
+                    }
+                    (name, definition) => {
+                        Effect::LimitDefined { name, definition: Some(definition), now }
+                    }
+                }
             }
             Self::Partition(line) => {
                 let (limit, partition, definition) = line.read()?;
@@ -367,7 +377,9 @@ mod tests {
     /// The fact as a line could have it: weights that can be, and what is a line of its own left out.
     fn possible(mut fact: Effect) -> Effect {
         match &mut fact {
-            Effect::LimitDefined { now, .. } | Effect::PartitionDefined { now, .. } => {
+            Effect::LimitDefined { now, .. }
+            | Effect::LimitCame { now, .. }
+            | Effect::PartitionDefined { now, .. } => {
                 *now = Now::both(NOW);
             }
             Effect::Kept(Kept::Lane { weight, .. }) => {

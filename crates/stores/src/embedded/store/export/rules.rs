@@ -12,6 +12,9 @@ use tollgate_core::{Align, Definition, Limit, LimitName, Partition, RuleSpec};
 pub(super) struct LimitLine {
     pub(super) name: String,
     rules: Vec<RuleLine>,
+    /// It came along with calls, and goes with them.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(super) transient: bool,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -63,8 +66,8 @@ fn defined(rules: Vec<RuleLine>) -> Result<Definition, Wrong> {
 }
 
 impl LimitLine {
-    pub(super) fn of(name: &LimitName, definition: &Definition) -> Self {
-        Self { name: name.to_string(), rules: written(definition) }
+    pub(super) fn of(name: &LimitName, definition: &Definition, transient: bool) -> Self {
+        Self { name: name.to_string(), rules: written(definition), transient }
     }
 
     pub(super) fn read(self) -> Result<(LimitName, Definition), Wrong> {

@@ -34,6 +34,10 @@ fn settings() -> Vec<(&'static str, Effect)> {
             limit_defined(Some(Limit::sliding_window(7, day).and(Limit::concurrency(20)))),
         ),
         (
+            "1e 06737472697065 8580c8a19b92f5d918 05 02 04078080bc8ac9d21300 0514",
+            limit_came(Limit::sliding_window(7, day).and(Limit::concurrency(20))),
+        ),
+        (
             "02 046d61696c 01c801 01 02 03 ffffffff0f 04 05 0d 06 07 00 19 027b7d",
             Effect::QueueDefined {
                 name: queue(),
@@ -165,6 +169,11 @@ fn kept() -> Vec<(&'static str, Effect)> {
 fn limit_defined(definition: Option<Limit>) -> Effect {
     let definition = definition.map(|limit| Definition::new(limit).unwrap());
     Effect::LimitDefined { name: limit(), definition, now: now() }
+}
+
+fn limit_came(limit: Limit) -> Effect {
+    let definition = Definition::new(limit).unwrap();
+    Effect::LimitCame { name: self::limit(), definition, now: now() }
 }
 
 fn partition_defined(definition: Option<Limit>) -> Effect {

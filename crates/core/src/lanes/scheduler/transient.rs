@@ -1,0 +1,102 @@
+//! Limits that come along with calls, and go with them. One that is there for no call and as new is not
+//! there for anyone, whether or not it was forgotten yet: so nobody can tell when it was.
+
+use super::Scheduler;
+use super::meters::{LimitBook, LimitSlot, Meters};
+use crate::contract::LimitTotals;
+use crate::lanes::effect::Effect;
+use crate::limit::Definition;
+use crate::name::{LimitName, Partition};
+use crate::time::Now;
+
+impl LimitBook {
+    /// Whether nothing is known of it but what its calls need.
+    pub(super) fn goes_with_calls(&self) -> bool {
+        self.is_transient && !self.is_paused && self.overrides.is_empty()
+    }
+
+    /// Whether it was defined in its own right.
+    fn stands(&self) -> bool {
+        self.definition.is_some() && !self.is_transient
+    }
+}
+
+impl Meters {
+    /// Whether a limit went with its calls.
+    pub(super) fn has_gone(&self, book: &LimitBook, now: Now) -> bool {
+        let is_left = || book.meters.iter().all(|meter| self.is_forgettable(*meter, now));
+        book.goes_with_calls() && is_left()
+    }
+}
+
+impl Scheduler {
+    /// A limit that is there, also one that was removed and is known.
+    pub(super) fn there(&self, limit: &str, now: Now) -> Option<LimitSlot> {
+        let slot = self.meters.limit(limit)?;
+        (!self.meters.has_gone(self.meters.book(slot), now)).then_some(slot)
+    }
+
+    /// Whether a limit is there and not removed.
+    pub(super) fn is_defined(&self, book: &LimitBook, now: Now) -> bool {
+        book.definition.is_some() && !self.meters.has_gone(book, now)
+    }
+
+    /// The rules that a limit's meter for a partition follows; `None` if there is no such limit.
+    pub(super) fn rules(
+        &self,
+        limit: &str,
+        partition: Option<&Partition>,
+        now: Now,
+    ) -> Option<&Definition> {
+        self.meters.book(self.there(limit, now)?).definition_of(partition)
+    }
+
+    /// The same, once these limits have come along.
+    pub(super) fn coming_rules<'a>(
+        &'a self,
+        coming: &'a [(LimitName, Definition)],
+        limit: &LimitName,
+        partition: Option<&Partition>,
+    ) -> Option<&'a Definition> {
+        let Some((_, new)) = coming.iter().rfind(|(name, _)| name == limit) else {
+            return self.rules(limit, partition, self.present);
+        };
+        let known = self.there(limit, self.present).map(|limit| self.meters.book(limit));
+        match known {
+            Some(book) if book.stands() => book.definition_of(partition),
+            Some(book) => partition.and_then(|it| book.overrides.get(it)).or(Some(new)),
+            None => Some(new),
+        }
+    }
+
+    /// Defines a limit that comes along with calls, unless it stands in its own right.
+    pub(super) fn come(&mut self, name: LimitName, definition: Definition, now: Now) {
+        let known = self.there(&name, now).map(|limit| self.meters.book(limit));
+        let is_said = |book: &LimitBook| {
+            book.stands() || book.definition.as_ref().is_some_and(|known| *known == definition)
+        };
+        if known.is_some_and(is_said) {
+            return;
+        }
+        self.begin_anew(&name, now);
+        self.emit(Effect::LimitCame { name, definition, now });
+    }
+
+    /// What is left of a limit that has gone counts for nobody.
+    pub(super) fn begin_anew(&mut self, limit: &str, now: Now) {
+        if self.there(limit, now).is_none()
+            && let Some(limit) = self.meters.limit(limit)
+        {
+            self.meters.book_mut(limit).totals = LimitTotals::default();
+        }
+    }
+
+    pub(super) fn came(&mut self, name: &LimitName, definition: &Definition, now: Now) {
+        let Some(limit) = self.meters.define(name, Some(definition.clone()), now) else { return };
+        self.meters.book_mut(limit).is_transient = true;
+        // It is looked at in time, also if no call came with it.
+        let meter = self.meters.at(limit, None);
+        self.used(meter);
+        self.limit_changed(limit, true);
+    }
+}
