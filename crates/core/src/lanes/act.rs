@@ -135,6 +135,8 @@ pub struct Count {
 pub struct Acted {
     /// The calls that were enqueued; for a duplicate the call that was first.
     pub enqueued: Vec<CallId>,
+    /// The places in `enqueue` of those that were known already, in order.
+    pub duplicates: Vec<usize>,
     /// Of each call to be cancelled, whether it was there.
     pub cancelled: Vec<bool>,
     /// Of each call to be revived, whether it was among the dead.

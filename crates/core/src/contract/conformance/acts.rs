@@ -67,6 +67,24 @@ pub async fn a_duplicate_is_the_first_call(stage: impl Stage) {
     assert_eq!(world.enqueue(new).await, enqueued[0]);
 }
 
+pub async fn duplicates_are_named_by_their_place(stage: impl Stage) {
+    let mut world = World::new(stage).await;
+    let new = |dedupe: Option<&str>| NewCall { dedupe: dedupe.map(key), ..call("strict", "a") };
+    let named = |names: &[Option<&str>]| {
+        let enqueue = names.iter().map(|name| new(*name)).collect();
+        Act { enqueue, ..Act::default() }
+    };
+    let first = world.act(named(&[Some("k"), None, Some("l")])).await.unwrap();
+    assert!(first.duplicates.is_empty(), "{first:?}");
+    let second = world.act(named(&[None, Some("l"), Some("m"), Some("m"), Some("k")])).await;
+    let second = second.unwrap();
+    assert_eq!(second.duplicates, [1, 3, 4]);
+    assert_eq!(second.enqueued[1], first.enqueued[2]);
+    let count_down = vec![Count { then: new(Some("k")), ..count(1) }];
+    let counted = world.act(Act { count_down, ..Act::default() }).await.unwrap();
+    assert!(counted.duplicates.is_empty(), "it has no place among the new calls");
+}
+
 pub async fn a_dedupe_key_is_forgotten_after_its_time(stage: impl Stage) {
     let mut world = World::new(stage).await;
     let new = NewCall { dedupe: Some(key("k")), ..call("strict", "a") };

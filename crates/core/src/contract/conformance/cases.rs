@@ -111,6 +111,7 @@ macro_rules! lanes_conformance {
                 revisions_count_the_writes_of_all_records,
                 a_write_sees_the_earlier_writes_of_its_act,
                 a_duplicate_is_the_first_call,
+                duplicates_are_named_by_their_place,
                 a_dedupe_key_is_forgotten_after_its_time,
                 a_dedupe_key_is_one_of_its_queue,
                 a_join_enqueues_its_call_when_it_has_counted_down,

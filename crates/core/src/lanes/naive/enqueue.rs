@@ -67,7 +67,7 @@ impl Naive {
         (0, Some(self.enqueue(&count.then, now, done)))
     }
 
-    fn duplicated(&self, new: &NewCall) -> Option<CallId> {
+    pub(super) fn duplicated(&self, new: &NewCall) -> Option<CallId> {
         let key = new.dedupe.clone()?;
         self.dedupes.get(&(new.queue.clone(), key)).map(|(first, _)| *first)
     }

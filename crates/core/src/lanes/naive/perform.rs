@@ -43,7 +43,10 @@ impl Naive {
             let revision = self.write(write);
             done.acted.written.push(revision);
         }
-        for new in &act.enqueue {
+        for (at, new) in act.enqueue.iter().enumerate() {
+            if self.duplicated(new).is_some() {
+                done.acted.duplicates.push(at);
+            }
             let id = self.enqueue(new, now, &mut done);
             done.acted.enqueued.push(id);
         }

@@ -31,7 +31,12 @@ impl Scheduler {
         acted.cancelled.extend(act.cancel.into_iter().map(|id| self.cancel(id)));
         acted.revived.extend(act.revive.iter().map(|revive| self.revive(revive, now)));
         acted.written.extend(act.write.into_iter().map(|write| self.write(write)));
-        acted.enqueued.extend(act.enqueue.into_iter().filter_map(|new| self.enqueue(new, now)));
+        acted.enqueued.reserve(act.enqueue.len());
+        for (at, new) in act.enqueue.into_iter().enumerate() {
+            let enqueued = self.enqueue(new, now);
+            acted.duplicates.extend(enqueued.filter(Enqueued::is_duplicate).map(|_| at));
+            acted.enqueued.extend(enqueued.map(Enqueued::id));
+        }
         acted.counted.extend(act.count_down.into_iter().map(|count| self.count_down(count, now)));
         self.rehead();
         Ok(acted)
@@ -251,10 +256,10 @@ impl Scheduler {
     }
 
     /// The new call, or the one that it repeats; the act was checked, so its queue is known.
-    fn enqueue(&mut self, new: NewCall, now: Now) -> Option<CallId> {
+    fn enqueue(&mut self, new: NewCall, now: Now) -> Option<Enqueued> {
         let queue = self.lanes.find(&new.queue)?;
         if let Some(first) = self.duplicate(queue, &new) {
-            return Some(first);
+            return Some(Enqueued::Known(first));
         }
         let inherited = self.supersede(queue, &new);
         let id = CallId(self.ids);
@@ -265,7 +270,7 @@ impl Scheduler {
         };
         self.emit(Effect::Accepted { id, call: Box::new(new), arrival, remembered });
         self.count_accepted(queue, id, now);
-        Some(id)
+        Some(Enqueued::New(id))
     }
 
     fn duplicate(&self, queue: QueueSlot, new: &NewCall) -> Option<CallId> {
@@ -293,13 +298,33 @@ impl Scheduler {
         let left = self.joins.get(&count.key).copied().unwrap_or(count.from).saturating_sub(1);
         self.emit(Effect::Counted { key: count.key, left });
         let then = (left == 0).then(|| self.enqueue(count.then, now));
-        (left, then.flatten())
+        (left, then.flatten().map(Enqueued::id))
     }
 
     pub(super) fn in_flight(&self, lease: Lease) -> Option<CallSlot> {
         let slot = self.calls.find(lease.call)?;
         let flight = self.calls.flight(&self.calls[slot])?;
         (flight.token == lease.token).then_some(slot)
+    }
+}
+
+/// What became of a call that was to be enqueued.
+#[derive(Debug, Clone, Copy)]
+enum Enqueued {
+    New(CallId),
+    /// It repeats this one.
+    Known(CallId),
+}
+
+impl Enqueued {
+    fn id(self) -> CallId {
+        match self {
+            Self::New(id) | Self::Known(id) => id,
+        }
+    }
+
+    fn is_duplicate(&self) -> bool {
+        matches!(self, Self::Known(_))
     }
 }
 
