@@ -275,6 +275,14 @@ pub trait Lanes: Meters {
         most: usize,
     ) -> impl Future<Output = Answer<Option<Vec<LaneState>>>> + Send;
 
+    /// One lane, at the cost of one look; `None` if there is no such queue, or nothing is known of the
+    /// lane.
+    fn lane(
+        &self,
+        queue: QueueName,
+        lane: LaneName,
+    ) -> impl Future<Output = Answer<Option<LaneState>>> + Send;
+
     /// Calls by id. May cost a look at every call there is, unless the dead or one lane are asked for.
     fn calls(&self, query: CallsQuery) -> impl Future<Output = Answer<Vec<CallView>>> + Send;
 

@@ -109,6 +109,7 @@ machine! {
     record(key: &Key) -> Option<&Record>;
     queues(after: Option<&QueueName>, most: usize) -> Vec<QueueState>;
     lanes(queue: &QueueName, after: Option<&LaneName>, most: usize) -> Option<Vec<LaneState>>;
+    lane(queue: &QueueName, lane: &LaneName) -> Option<LaneState>;
     calls(query: &CallsQuery, now: Now) -> Vec<CallView>;
     look(ids: &[CallId], now: Now) -> Vec<Option<CallView>>;
     limits(after: Option<&LimitName>, most: usize, now: Now) -> Vec<LimitView>;
@@ -438,6 +439,13 @@ impl<M: Machine> Lanes for Kept<M> {
         self.tell(|machine, now| {
             machine.advance(now);
             machine.lanes(&queue, after.as_ref(), most)
+        })
+    }
+
+    async fn lane(&self, queue: QueueName, lane: LaneName) -> Answer<Option<LaneState>> {
+        self.tell(|machine, now| {
+            machine.advance(now);
+            machine.lane(&queue, &lane)
         })
     }
 

@@ -42,6 +42,11 @@ impl<S: Lanes + 'static> Engine<S> {
         Ok(self.parts.store.lanes(queue, after, most).await?)
     }
 
+    /// One lane of a queue; `None` if there is no such queue, or nothing is known of the lane.
+    pub async fn lane(&self, queue: &str, lane: &str) -> Result<Option<LaneState>, Error> {
+        Ok(self.parts.store.lane(QueueName::new(queue)?, LaneName::new(lane)?).await?)
+    }
+
     /// Calls of a queue in the order in which they were accepted, up to 1,000.
     pub async fn calls(&self, query: CallsQuery) -> Result<Vec<CallView>, Error> {
         Ok(self.parts.store.calls(query).await?)

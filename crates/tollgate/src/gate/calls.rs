@@ -237,6 +237,12 @@ impl Tollgate {
         self.engine()?.lanes(queue, after, most).await
     }
 
+    /// One lane of a queue, at the cost of one look; `None` if there is no such queue, or nothing is
+    /// known of the lane.
+    pub async fn lane(&self, queue: &str, lane: &str) -> Result<Option<LaneState>, Error> {
+        self.engine()?.lane(queue, lane).await
+    }
+
     /// Calls of a queue in the order in which they were accepted, up to 1,000.
     pub async fn calls(&self, query: CallsQuery) -> Result<Vec<CallView>, Error> {
         self.engine()?.calls(query).await

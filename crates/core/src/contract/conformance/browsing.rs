@@ -70,12 +70,28 @@ pub async fn lanes_come_by_name_with_what_is_in_them(stage: impl Stage) {
     assert_eq!(world.store().lanes(queue("none"), None, 1).await.unwrap(), None);
 }
 
+pub async fn one_lane_is_found_as_it_is_listed(stage: impl Stage) {
+    let mut world = World::new(stage).await;
+    world.in_every_state().await;
+    world.pause(Scope::Lane(queue("parallel"), lane_name("b"))).await;
+    let all = world.store().lanes(queue("parallel"), None, 10).await.unwrap().unwrap();
+    let lane = async |queue_name, name| {
+        world.store().lane(queue(queue_name), lane_name(name)).await.unwrap()
+    };
+    assert_eq!(lane("parallel", "a").await.as_ref(), Some(&all[0]));
+    assert_eq!(lane("parallel", "b").await.as_ref(), Some(&all[1]));
+    for (queue, name) in [("parallel", "c"), ("strict", "a"), ("none", "a")] {
+        assert_eq!(lane(queue, name).await, None, "{queue} {name}");
+    }
+}
+
 pub async fn lanes_of_which_nothing_is_known_are_not_listed(stage: impl Stage) {
     let mut world = World::new(stage).await;
     let id = world.enqueue(call("strict", "a")).await;
     world.claim("strict", 1).await;
     world.settle(id, Settlement::Done).await;
     assert_eq!(world.store().lanes(queue("strict"), None, 9).await.unwrap(), Some(vec![]));
+    assert_eq!(world.store().lane(queue("strict"), lane_name("a")).await.unwrap(), None);
 }
 
 pub async fn a_page_holds_no_more_than_a_thousand(stage: impl Stage) {

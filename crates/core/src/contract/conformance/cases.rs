@@ -169,6 +169,7 @@ macro_rules! lanes_conformance {
             browsing:
                 queues_come_by_name_with_what_is_in_them,
                 lanes_come_by_name_with_what_is_in_them,
+                one_lane_is_found_as_it_is_listed,
                 lanes_of_which_nothing_is_known_are_not_listed,
                 a_page_holds_no_more_than_a_thousand,
                 calls_come_by_id_with_the_state_they_are_in,

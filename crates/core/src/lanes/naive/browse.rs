@@ -47,6 +47,13 @@ impl Naive {
         Some(page.map(|lane| self.lane_state((queue.clone(), lane))).collect())
     }
 
+    /// One lane; `None` if there is no such queue, or nothing is known of the lane.
+    pub fn lane(&self, queue: &QueueName, lane: &LaneName) -> Option<LaneState> {
+        self.queues.get(queue)?;
+        let is_known = self.lanes_of(queue).contains(lane);
+        is_known.then(|| self.lane_state((queue.clone(), lane.clone())))
+    }
+
     fn lane_state(&self, key: LaneKey) -> LaneState {
         let calls = self.calls.values().filter(|call| call.lane_key() == key);
         let calls: Vec<&Call> = calls.collect();

@@ -225,6 +225,7 @@ impl World {
                 let (queue, limit) = (queue_name(which % 2), limit_name(which % 5));
                 seen += &format!("{:?}", machine.lanes(&queue, None, most));
                 seen += &format!("{:?}", machine.lanes(&queue, Some(&lane_name(0)), 9));
+                seen += &format!("{:?}", machine.lane(&queue, &lane_name(which % 3)));
                 for query in queries(&queue, after, most).into_iter().skip(which % 3).step_by(3) {
                     seen += &format!("{:?}", machine.calls(&query, now));
                 }

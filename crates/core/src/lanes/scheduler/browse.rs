@@ -44,6 +44,12 @@ impl Scheduler {
         Some(page.into_iter().map(|(_, slot)| self.lane_state(slot)).collect())
     }
 
+    /// One lane; `None` if there is no such queue, or nothing is known of the lane.
+    pub fn lane(&self, queue: &QueueName, lane: &LaneName) -> Option<LaneState> {
+        let slot = self.lanes.lane_named(self.lanes.find(queue)?, lane)?;
+        (!self.lanes[slot].is_empty()).then(|| self.lane_state(slot))
+    }
+
     fn lane_state(&self, slot: LaneSlot) -> LaneState {
         let lane = &self.lanes[slot];
         LaneState {

@@ -306,6 +306,15 @@ impl Lanes for Embedded {
         .await
     }
 
+    async fn lane(&self, queue: QueueName, lane: LaneName) -> Answer<Option<LaneState>> {
+        // As with lanes.
+        self.tell(Kind::Change, move |state, now| {
+            state.scheduler.advance(now);
+            state.scheduler.lane(&queue, &lane)
+        })
+        .await
+    }
+
     async fn calls(&self, query: CallsQuery) -> Answer<Vec<CallView>> {
         // As with lanes.
         self.tell(Kind::Change, move |state, now| {
