@@ -38,7 +38,7 @@ use crate::lanes::{
     QueueError, QueueSpec, Record, Scope,
 };
 use crate::limit::Definition;
-use crate::meter::{Meter, Standing};
+use crate::meter::{Meter, RuleUse, Standing};
 use crate::name::{Key, LaneName, LimitName, Partition, QueueName};
 use crate::time::{Now, Span, Timestamp};
 use std::future::Future;
@@ -347,6 +347,8 @@ pub struct MeterState {
     pub definition: Definition,
     /// Its tightest rule.
     pub standing: Standing,
+    /// What counts at each of its rules, in the order of the definition's.
+    pub rules: Vec<RuleUse>,
     /// Slots that are held.
     pub in_flight: u64,
     /// Heads of lanes that stand at it.
@@ -367,6 +369,7 @@ impl MeterState {
         Self {
             definition: definition.clone(),
             standing: meter.standing(definition, now),
+            rules: meter.rules(definition, now),
             in_flight: meter.in_flight(definition, now),
             waiting,
             closed: meter.closed(now.at).map(|(until, reason)| (until, reason.to_owned())),

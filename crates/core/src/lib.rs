@@ -17,7 +17,7 @@ pub mod turn;
 
 pub use cron::{Cron, CronError};
 pub use limit::{Align, Definition, Limit, LimitError, RuleSpec};
-pub use meter::{Blocker, Cause, Meter, Payment, Standing};
+pub use meter::{Blocker, Cause, Meter, Payment, RuleUse, Standing};
 pub use name::{Key, LaneName, LimitName, NameError, Partition, QueueName};
 pub use rule::{Opening, Rule, UNITS_MAX};
 pub use time::{Now, Span, SpanError, Timestamp};

@@ -110,6 +110,20 @@ impl Standing {
     pub const NOTHING: Self = Self { limit: 0, per: None, remaining: 0, reset_after: Span::ZERO };
 }
 
+/// What counts at one rule of a meter now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RuleUse {
+    /// The number in the rule: per period, or at a time.
+    pub limit: u64,
+    /// The period; none for concurrency.
+    pub per: Option<Span>,
+    /// Slots that are held; of a fixed window what was spent in it, of other rates what is missing.
+    pub used: u64,
+    /// When the window that counts opened, in limit time; `None` if none does, and of rules whose
+    /// windows do not open with a call.
+    pub opened: Option<Timestamp>,
+}
+
 /// Proof that a weight was paid at one meter: what settling needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Payment {
@@ -293,6 +307,11 @@ impl Meter {
         }
         tightest.reset_after = reset_at.since(now.at);
         tightest
+    }
+
+    /// What counts at each of its rules, in the order of the definition's.
+    pub fn rules(&self, definition: &Definition, now: Now) -> Vec<RuleUse> {
+        self.pairs(definition).map(|(rule, ledger)| ledger.usage(rule, now)).collect()
     }
 
     /// Units held at the limit's concurrency rule.

@@ -182,6 +182,14 @@ impl Rule {
         }
     }
 
+    /// When the window that counts opened, in limit time, of a rule whose windows open with a call.
+    pub fn opened(&self, state: &RuleState, now: Now) -> Option<Timestamp> {
+        match (self, state) {
+            (Self::Window(rule), RuleState::Window(window)) => rule.opened(window, now),
+            _ => None,
+        }
+    }
+
     /// The first instant from which the state is as good as new, if nothing more is paid.
     pub fn fresh_at(&self, state: &RuleState, now: Now) -> Opening {
         each!(self, state, rule, with => rule.fresh_at(with, now))

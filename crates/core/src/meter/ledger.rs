@@ -1,9 +1,11 @@
 //! One rule's account at one meter: its state, what is promised ahead, and its low points.
 
+use super::RuleUse;
 use super::words::Words;
 use crate::rule::{Opening, Rule, RuleState};
 use crate::time::{Now, Span, Timestamp};
 use smallvec::SmallVec;
+use std::borrow::Cow;
 use std::collections::VecDeque;
 
 /// Most promises at one rule: a reservation beyond that is refused until one has started.
@@ -218,6 +220,25 @@ impl Ledger {
         free.saturating_sub_unsigned(promised).min(0)
     }
 
+    /// What counts now, with the promises whose time has come.
+    pub(super) fn usage(&self, rule: &Rule, now: Now) -> RuleUse {
+        let has_started = self.promises.front().is_some_and(|first| first.starts <= now.at);
+        let state = match has_started {
+            false => Cow::Borrowed(&self.state),
+            true => {
+                let mut seen = self.clone();
+                seen.fold(rule, now);
+                Cow::Owned(seen.state)
+            }
+        };
+        RuleUse {
+            limit: rule.limit(),
+            per: rule.per(),
+            used: rule.missing(&state, now),
+            opened: rule.opened(&state, now),
+        }
+    }
+
     pub(super) fn fresh_at(&self, rule: &Rule, now: Now) -> Opening {
         if self.promises.is_empty() {
             return rule.fresh_at(&self.state, now);
@@ -364,6 +385,20 @@ mod tests {
         let blocker = meter.blocker(&limit, 10, at(105)).unwrap();
         assert_eq!(blocker.opening, Opening::At(at(120).at));
         assert_eq!(meter.standing(&limit, at(115)).remaining, 5);
+    }
+
+    #[test]
+    fn a_promise_whose_time_has_come_counts() {
+        let limit = Definition::new(Limit::fixed_window(3, Span::from_secs(10))).unwrap();
+        let mut meter = Meter::new(&limit, at(0).at);
+        let _ = meter.pay(&limit, 2, (at(0), at(5).at), None);
+        let counts = |now| {
+            let rules = meter.rules(&limit, now);
+            (rules[0].used, rules[0].opened)
+        };
+        assert_eq!(counts(at(4)), (0, None));
+        assert_eq!(counts(at(6)), (2, Some(at(5).at)));
+        assert_eq!(counts(at(15)), (0, None));
     }
 
     #[test]

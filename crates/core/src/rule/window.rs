@@ -97,6 +97,14 @@ impl WindowRule {
         self.current(*state, now).spent
     }
 
+    /// When the window that counts opened: the one that was paid in, or one that follows with its debt.
+    /// On a calendar windows open by themselves, and none is told.
+    pub fn opened(&self, state: &Window, now: Now) -> Option<Timestamp> {
+        let window = self.current(*state, now);
+        let counts = now.at < state.ends || window.spent > 0;
+        (self.calendar.is_none() && counts).then(|| self.start(window))
+    }
+
     /// The length of the window that a payment at `at` would begin. On a calendar none does.
     pub fn begins(&self, state: &Window, at: Now) -> Option<Span> {
         (self.calendar.is_none() && at.at >= state.ends).then_some(self.length)
@@ -203,6 +211,19 @@ mod tests {
         assert_eq!(opens(&rule, &state, 1, at(1_000)), 1_120);
         assert_eq!(opens(&rule, &state, 4, at(1_000)), 1_180);
         assert_eq!(rule.missing(&state, at(1_180)), 0);
+    }
+
+    #[test]
+    fn a_window_counts_from_its_first_call_until_it_is_over() {
+        let (rule, mut state) = (rule(Align::FirstCall), Window::default());
+        assert_eq!(rule.opened(&state, at(1_000)), None);
+        rule.pay(&mut state, 5, at(1_000));
+        rule.pay(&mut state, 7, at(1_030));
+        assert_eq!(rule.opened(&state, at(1_059)), Some(at(1_000).at));
+        assert_eq!(rule.opened(&state, at(1_060)), Some(at(1_060).at), "with the debt");
+        assert_eq!(rule.opened(&state, at(1_180)), None);
+        rule.refund(&mut state, 12, at(1_000));
+        assert_eq!(rule.opened(&state, at(1_059)), Some(at(1_000).at), "nothing is spent in it");
     }
 
     #[test]

@@ -181,6 +181,7 @@ macro_rules! lanes_conformance {
                 meters_come_by_partition_and_the_global_one_first,
                 records_are_found_by_how_their_keys_begin;
             operated:
+                a_meter_says_what_counts_at_each_of_its_rules,
                 a_partition_with_rules_of_its_own_follows_them,
                 a_partition_with_rules_of_its_own_is_seen,
                 rules_of_its_own_keep_what_was_spent,

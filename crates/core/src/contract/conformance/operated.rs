@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::contract::{MeterError, MeterName, REASON_CHARS_MAX};
+use crate::meter::RuleUse;
 use crate::name::Partition;
 
 fn big() -> Partition {
@@ -34,6 +35,31 @@ impl<S: Stage> World<S> {
         let tolls = paying_big("a", weight).tolls;
         self.consume(Ask { tolls, ..asking([]) }).await
     }
+}
+
+pub async fn a_meter_says_what_counts_at_each_of_its_rules(stage: impl Stage) {
+    let mut world = World::new(stage).await;
+    let minute = Span::from_minutes(1);
+    let limit = Limit::fixed_window(5, minute).and(Limit::concurrency(3));
+    world.limit("l", limit.and(Limit::per(6, minute))).await;
+    let uses = async |world: &World<_>| {
+        let of = |it: &RuleUse| (it.limit, it.per, it.used, it.opened);
+        world.inspect("l").await.rules.iter().map(of).collect::<Vec<_>>()
+    };
+    let counts = |[window, slots, bucket]: [u64; 3], opened| {
+        [(5, Some(minute), window, opened), (3, None, slots, None), (6, Some(minute), bucket, None)]
+    };
+    assert_eq!(uses(&world).await, counts([0; 3], None));
+    let id = world.enqueue(paying("strict", "a", [("l", 2)])).await;
+    assert_eq!(world.claim("strict", 1).await, [id]);
+    let opened = Some(world.now.at);
+    world.wait(10);
+    assert_eq!(uses(&world).await, counts([2, 2, 1], opened));
+    world.settle(id, Settlement::Done).await;
+    world.wait(49);
+    assert_eq!(uses(&world).await, counts([2, 0, 0], opened));
+    world.wait(1);
+    assert_eq!(uses(&world).await, counts([0; 3], None), "the window is over");
 }
 
 pub async fn a_partition_with_rules_of_its_own_follows_them(stage: impl Stage) {
