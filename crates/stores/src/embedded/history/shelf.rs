@@ -95,7 +95,8 @@ impl Shelf {
         });
         match read {
             Ok(summary) => {
-                self.shelve(number, summary, entries);
+                self.books().sealed.insert(number, Sealed { summary, index: Index::Absent });
+                self.write_index(number, &summary, entries);
                 Ok(())
             }
             Err(error) => self.set_aside(number, &error),
@@ -122,23 +123,22 @@ impl Shelf {
 
     /// Ends the segment that is being written.
     pub(super) fn seal(&self) {
-        let Some(Writing { number, summary, entries }) = self.books().writing.take() else {
-            return;
-        };
-        self.shelve(number, summary, entries);
+        let mut books = self.books();
+        let Some(Writing { number, summary, entries }) = books.writing.take() else { return };
+        // At once: who looks while the index is written reads the segment.
+        books.sealed.insert(number, Sealed { summary, index: Index::Absent });
+        drop(books);
+        self.write_index(number, &summary, entries);
     }
 
-    /// Gives a segment its index.
-    fn shelve(&self, number: SegmentNumber, summary: Summary, entries: Vec<Entry>) {
-        let written = index::write(&segment::part(&self.disk, number), &summary, entries);
-        let index = match written {
-            Ok(()) => Index::Whole,
+    /// Gives a sealed segment its index.
+    fn write_index(&self, number: SegmentNumber, summary: &Summary, entries: Vec<Entry>) {
+        match index::write(&segment::part(&self.disk, number), summary, entries) {
+            Ok(()) => self.note_index(number, Index::Whole),
             Err(error) => {
                 tracing::warn!(%error, "a segment of history has no index and is read slowly");
-                Index::Absent
             }
-        };
-        self.books().sealed.insert(number, Sealed { summary, index });
+        }
     }
 
     /// Drops whole segments: those that are too old, and the oldest of too many.

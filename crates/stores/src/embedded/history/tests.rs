@@ -4,9 +4,11 @@ use super::shelf::Shelf;
 use super::{History, HistorySettings, Told, check};
 use crate::embedded::TimeSource;
 use crate::embedded::disk::simulated::Host;
+use crate::embedded::disk::{Disk, DiskFile};
 use crate::embedded::log::Position;
 use crate::embedded::waiting::wait;
 use proptest::prelude::*;
+use std::io;
 use std::sync::{Arc, Mutex};
 use tollgate_core::contract::HistoryQuery;
 use tollgate_core::lanes::act::REPORT_BYTES_MAX;
@@ -284,4 +286,66 @@ fn long_reports_are_kept_whole_and_a_page_holds_no_more_of_them_than_fits() {
         world.close();
         world.open();
     }
+}
+
+/// A disk that has someone look for a call whenever the index of a segment is begun.
+#[derive(Debug)]
+struct LookedAt {
+    disk: Arc<dyn Disk>,
+    by: Arc<Mutex<Looking>>,
+}
+
+#[derive(Debug, Default)]
+struct Looking {
+    shelf: Option<Arc<Shelf>>,
+    found: Vec<usize>,
+}
+
+impl Disk for LookedAt {
+    fn names(&self) -> io::Result<Vec<String>> {
+        self.disk.names()
+    }
+
+    fn create(&self, name: &str) -> io::Result<Arc<dyn DiskFile>> {
+        let mut by = self.by.lock().unwrap();
+        if let Some(shelf) = by.shelf.clone().filter(|_| name.contains("index")) {
+            by.found.push(shelf.find(CallId(0)).unwrap().len());
+        }
+        self.disk.create(name)
+    }
+
+    fn open(&self, name: &str) -> io::Result<Arc<dyn DiskFile>> {
+        self.disk.open(name)
+    }
+
+    fn remove(&self, name: &str) -> io::Result<()> {
+        self.disk.remove(name)
+    }
+
+    fn rename(&self, from: &str, to: &str) -> io::Result<()> {
+        self.disk.rename(from, to)
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        self.disk.sync()
+    }
+}
+
+#[test]
+fn what_is_kept_is_found_while_its_segment_is_sealed() {
+    let mut world = World::new(1, 1 << 20);
+    world.close();
+    let by = Arc::new(Mutex::new(Looking::default()));
+    let disk = Arc::new(LookedAt { disk: world.host.open().unwrap(), by: by.clone() });
+    let clock = world.clock.clone();
+    let now: TimeSource = Arc::new(move || *clock.lock().unwrap());
+    let history = History::start(Shelf::open(disk).unwrap(), world.settings, now).unwrap();
+    by.lock().unwrap().shelf = Some(history.shelf.clone());
+    world.history = Some(history);
+    world.tell(1);
+    world.close();
+    let mut by = by.lock().unwrap();
+    // The disk is the shelf's, and the shelf the disk's.
+    by.shelf = None;
+    assert_eq!(by.found, [1]);
 }
