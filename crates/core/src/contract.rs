@@ -249,11 +249,12 @@ pub trait Lanes: Meters {
         most: usize,
     ) -> impl Future<Output = Answer<EventPage>> + Send;
 
-    /// What came of a call's attempts and how it ended, oldest first, as long as that is kept. One that
+    /// That a call was accepted, where its queue [tells](QueueSpec::tells_accepted) that, what came of its
+    /// attempts and how it ended, oldest first, as long as that is kept. One that
     /// was dead and is revived, cancelled or dropped has an end for each.
     fn history_of(&self, call: CallId) -> impl Future<Output = Answer<Vec<Event>>> + Send;
 
-    /// What came of attempts and how calls ended, newest first, as long as that is kept.
+    /// As [`Self::history_of`] of many calls, newest first, as long as that is kept.
     fn history(&self, query: HistoryQuery) -> impl Future<Output = Answer<HistoryPage>> + Send;
 
     /// The records of keys.

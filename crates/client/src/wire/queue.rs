@@ -121,6 +121,8 @@ impl TryFrom<QueueWire> for QueueSpec {
             dedupe: wire.dedupe.0,
             tolls: wire.tolls.into_iter().map(QueueToll::try_from).collect::<Result<_, _>>()?,
             delivery: delivery.transpose().map_err(|error| error.to_string())?,
+            // A server does not tell it.
+            tells_accepted: false,
         })
     }
 }

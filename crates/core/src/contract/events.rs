@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 /// How many of the last events a store keeps for those who follow: at a thousand calls a second
 /// enough for one who is away for a quarter of a minute.
 pub const EVENTS_KEPT: usize = 65_536;
-/// Most bytes of reports among them: where answers are long, fewer events are kept.
+/// Most bytes of reports and envelopes among them: where answers are long, fewer events are kept.
 const EVENT_BYTES_KEPT: usize = 32 << 20;
 /// Most events of one page, of either kind.
 pub const EVENTS_MAX: usize = 10_000;
@@ -35,7 +35,7 @@ pub struct EventRing {
     /// The place before the first that is kept.
     first: u64,
     kept: VecDeque<Event>,
-    /// Of the reports of those that are kept.
+    /// Of the reports and envelopes of those that are kept.
     bytes: usize,
 }
 
@@ -54,11 +54,11 @@ impl EventRing {
     /// Adds events, and forgets the oldest.
     pub fn extend(&mut self, events: impl IntoIterator<Item = Event>) {
         for event in events {
-            self.bytes += event.report_bytes();
+            self.bytes += event.bytes();
             self.kept.push_back(event);
             while self.kept.len() > EVENTS_KEPT || self.bytes > EVENT_BYTES_KEPT {
                 let Some(oldest) = self.kept.pop_front() else { return };
-                self.bytes -= oldest.report_bytes();
+                self.bytes -= oldest.bytes();
                 self.first += 1;
             }
         }
@@ -118,7 +118,8 @@ pub struct HistoryCursor(pub u64);
 /// Some of history, the newest first.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct HistoryPage {
-    /// What came of attempts, how calls ended, and which of the dead were revived.
+    /// What came of attempts, how calls ended, which of the dead were revived, and which calls were
+    /// accepted where their queue tells that.
     pub events: Vec<Event>,
     /// Where to go on; `None` if there is no more. A page may be empty and still have a next one: a
     /// store looks at so much at a time.
@@ -129,12 +130,14 @@ pub struct HistoryPage {
 mod tests {
     use super::*;
     use crate::lanes::act::REPORT_BYTES_MAX;
+    use crate::lanes::payload::ENVELOPE_BYTES_MAX;
     use crate::lanes::{CallId, Outcome, What};
     use crate::time::Now;
 
     fn event(id: u64) -> Event {
         let (queue, lane) = (QueueName::new("q").unwrap(), LaneName::new("a").unwrap());
-        Event { at: Now::default(), call: CallId(id), queue, lane, what: What::Enqueued }
+        let what = What::Enqueued { envelope: [].into() };
+        Event { at: Now::default(), call: CallId(id), queue, lane, what }
     }
 
     #[test]
@@ -153,22 +156,30 @@ mod tests {
         assert_eq!(late.events[0].1.call, CallId(1));
     }
 
-    #[test]
-    fn long_reports_are_forgotten_before_they_fill_the_memory() {
+    /// As many events as fit are kept with what comes with them, and one more displaces the first.
+    fn fills_the_memory(bytes: usize, what: impl Fn(Box<[u8]>) -> What) {
         let mut ring = EventRing::new(Timestamp::from_nanos(1_000));
         let begin = ring.end();
-        let reported = |id| {
-            let (waits, report) = ([].into(), vec![7; REPORT_BYTES_MAX].into());
-            let (started, outcome) = (Now::default(), Outcome::Done);
-            let what = What::Settled { token: id, attempt: 1, started, waits, outcome, report };
-            Event { what, ..event(id) }
-        };
-        let most = (EVENT_BYTES_KEPT / REPORT_BYTES_MAX) as u64;
-        ring.extend((0..most).map(reported));
+        let told = |id| Event { what: what(vec![7; bytes].into()), ..event(id) };
+        let most = (EVENT_BYTES_KEPT / bytes) as u64;
+        ring.extend((0..most).map(told));
         assert!(!ring.page(begin, 1).unwrap().missed);
-        ring.extend([reported(most)]);
+        ring.extend([told(most)]);
         let page = ring.page(begin, EVENTS_MAX).unwrap();
         assert_eq!((page.missed, page.events.len() as u64), (true, most));
+    }
+
+    #[test]
+    fn long_reports_are_forgotten_before_they_fill_the_memory() {
+        fills_the_memory(REPORT_BYTES_MAX, |report| {
+            let (waits, started, outcome) = ([].into(), Now::default(), Outcome::Done);
+            What::Settled { token: 1, attempt: 1, started, waits, outcome, report }
+        });
+    }
+
+    #[test]
+    fn long_envelopes_are_forgotten_before_they_fill_the_memory() {
+        fills_the_memory(ENVELOPE_BYTES_MAX, |envelope| What::Enqueued { envelope });
     }
 
     #[test]

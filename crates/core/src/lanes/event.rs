@@ -23,17 +23,22 @@ pub struct Event {
 }
 
 impl Event {
-    /// Whether history keeps it: what came of an attempt, how a call ended, and that a dead one was
-    /// revived.
+    /// Whether history keeps it: what came of an attempt, how a call ended, that a dead one was revived,
+    /// and that a call was accepted where its queue tells that.
     pub fn is_history(&self) -> bool {
-        matches!(self.what, What::Settled { .. } | What::Ended { .. } | What::Revived)
+        match &self.what {
+            What::Settled { .. } | What::Ended { .. } | What::Revived => true,
+            What::Enqueued { envelope } => !envelope.is_empty(),
+            What::Started { .. } => false,
+        }
     }
 
-    /// How long the report is that comes with it.
-    pub fn report_bytes(&self) -> usize {
+    /// How long the report or the envelope is that comes with it.
+    pub fn bytes(&self) -> usize {
         match &self.what {
             What::Settled { report, .. } => report.len(),
-            _ => 0,
+            What::Enqueued { envelope } => envelope.len(),
+            What::Started { .. } | What::Ended { .. } | What::Revived => 0,
         }
     }
 
@@ -52,7 +57,11 @@ impl Event {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum What {
     /// It was accepted.
-    Enqueued,
+    Enqueued {
+        /// What goes with its body, where its queue [tells](super::QueueSpec::tells_accepted) that;
+        /// empty: nothing.
+        envelope: Box<[u8]>,
+    },
     /// It was started, and paid.
     Started {
         /// The token of the start's lease.

@@ -46,6 +46,8 @@ pub struct QueueSpec {
     /// How its calls are delivered; `None`: workers claim them. No decision looks into it: it is the
     /// engine's.
     pub delivery: Option<Box<[u8]>>,
+    /// Whether history keeps that a call was accepted, with its envelope; not for calls without one.
+    pub tells_accepted: bool,
 }
 
 /// How many calls of a lane are in flight, and what a call in backoff does to those behind it.
@@ -123,6 +125,7 @@ impl Default for QueueSpec {
             dedupe: Span::from_minutes(10),
             tolls: Vec::new(),
             delivery: None,
+            tells_accepted: false,
         }
     }
 }

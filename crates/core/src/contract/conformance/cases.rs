@@ -215,7 +215,8 @@ macro_rules! lanes_conformance {
                 a_call_that_never_started_has_an_end_in_history,
                 the_dead_end_again_and_the_revived_begin_again,
                 history_is_told_newest_first_and_page_by_page,
-                history_is_found_by_queue_lane_end_and_time;
+                history_is_found_by_queue_lane_end_and_time,
+                history_has_accepted_calls_with_their_envelopes_where_the_queue_tells_it;
         }
     };
     ($run:ident; $($module:ident: $($case:ident),*;)*) => {

@@ -69,7 +69,7 @@ pub async fn a_life_is_told_in_order(stage: impl Stage) {
     let (waits, outcome, end) = ([].into(), Outcome::Done, End::Done);
     let settled = What::Settled { token, attempt: 1, started, waits, outcome, report };
     let expected = vec![
-        of(enqueued, What::Enqueued),
+        of(enqueued, What::Enqueued { envelope: [].into() }),
         of(started, What::Started { token, attempt: 1, waits: [].into() }),
         of(world.now, settled),
         of(world.now, What::Ended { end, attempts: 1 }),
@@ -219,4 +219,35 @@ pub async fn history_is_found_by_queue_lane_end_and_time(stage: impl Stage) {
     let (from, to) = (Some(second), Some(third));
     assert_eq!(found(HistoryQuery { from, to, ..everything() }).await, [two]);
     assert_eq!(found(HistoryQuery { end: Some(End::Done), ..everything() }).await, []);
+}
+
+pub async fn history_has_accepted_calls_with_their_envelopes_where_the_queue_tells_it(
+    stage: impl Stage,
+) {
+    let mut world = World::new(stage).await;
+    let begin = world.present_place().await;
+    world.queue("strict", QueueSpec { tells_accepted: true, ..QueueSpec::default() }).await;
+    let with = |name: &str, envelope: &[u8]| {
+        let payload = Payload::new(envelope, b"body").unwrap();
+        NewCall { payload, dedupe: Some(key("k")), ..call(name, "a") }
+    };
+    let told = world.enqueue(with("strict", b"to whom")).await;
+    let accepted = world.now;
+    world.wait(1);
+    assert_eq!(world.enqueue(with("strict", b"again")).await, told, "it is told once");
+    let untold = world.enqueue(with("parallel", b"to whom")).await;
+    let bare = world.enqueue(call("strict", "b")).await;
+    let enqueued = |envelope: &[u8]| What::Enqueued { envelope: envelope.into() };
+    assert_eq!(world.history_of(told).await, [enqueued(b"to whom")]);
+    for id in [untold, bare] {
+        assert_eq!(world.history_of(id).await, [], "{id:?}");
+    }
+    assert!(world.cancel(told).await);
+    let ended = What::Ended { end: End::Cancelled, attempts: 0 };
+    assert_eq!(world.history_of(told).await, [enqueued(b"to whom"), ended]);
+    let all = world.history(HistoryQuery { most: 1, ..everything() }).await;
+    assert_eq!((ids(&all), all[1].at), (vec![told, told], accepted));
+    let page = world.events(begin, 10).await;
+    let streamed: Vec<_> = page.events.into_iter().map(|(_, event)| event.what).collect();
+    assert_eq!(streamed[..3], [enqueued(b"to whom"), enqueued(b""), enqueued(b"")]);
 }

@@ -36,6 +36,8 @@ impl Naive {
         }) {
             new.tolls = tolls;
         }
+        let tells = self.queues.get(&new.queue).is_some_and(|queue| queue.spec.tells_accepted);
+        let envelope = if tells { new.payload.envelope().into() } else { Box::default() };
         let call = Call {
             id,
             new,
@@ -46,7 +48,7 @@ impl Naive {
             state: State::Waiting,
         };
         self.calls.insert(id, call);
-        self.tell(id, now, What::Enqueued);
+        self.tell(id, now, What::Enqueued { envelope });
         id
     }
 

@@ -41,7 +41,7 @@ impl Naive {
     pub(super) fn count_event(&mut self, queue: &QueueName, tried: Attempts, what: &What) {
         let counts = self.counts.entry(queue.clone()).or_default();
         match what {
-            What::Enqueued => counts.enqueued += 1,
+            What::Enqueued { .. } => counts.enqueued += 1,
             What::Started { .. } => {
                 counts.started += 1;
                 counts.retries += u64::from(tried != Attempts::default());

@@ -1,7 +1,8 @@
 //! What there is in the world of the properties: a few limits, queues and names, so that things meet.
 
 use crate::lanes::{
-    BodyPath, OnDead, Order, QueueSpec, QueueToll, Scalar, TollPartition, TollWeight, TollWhen,
+    BodyPath, OnDead, Order, Payload, QueueSpec, QueueToll, Scalar, TollPartition, TollWeight,
+    TollWhen,
 };
 use crate::limit::{Definition, Limit};
 use crate::name::{Key, LaneName, LimitName, Partition, QueueName};
@@ -32,7 +33,7 @@ pub(super) fn spec(which: usize) -> QueueSpec {
     };
     match which {
         0 => few,
-        1 => QueueSpec { order: Order::Parallel(2), dead_max: 2, ..few },
+        1 => QueueSpec { order: Order::Parallel(2), dead_max: 2, tells_accepted: true, ..few },
         3 => {
             let (bucket, sliding, slots) = (limit_name(0), limit_name(1), limit_name(2));
             let (like, priority) = (Some(sliding), Some(Priority::default()));
@@ -59,10 +60,12 @@ fn read_from_body() -> Vec<QueueToll> {
     ]
 }
 
-pub(super) fn body(which: usize) -> Box<[u8]> {
+/// Some bodies are in an envelope.
+pub(super) fn payload(which: usize) -> Payload {
     let bodies =
         ["", r#"{"w": 2}"#, r#"{"p": "part", "w": 9, "k": 1}"#, r#"{"p": 7, "w": 0}"#, "no"];
-    bodies[which].as_bytes().into()
+    let envelope: &[u8] = if which.is_multiple_of(2) { b"to whom" } else { b"" };
+    Payload::new(envelope, bodies[which].as_bytes()).unwrap()
 }
 
 pub(super) fn queue_name(queue: usize) -> QueueName {

@@ -1,6 +1,8 @@
 //! Both state machines side by side, under the same clock.
 
-use super::catalog::{body, definition, key, lane_name, limit_name, partition, queue_name, spec};
+use super::catalog::{
+    definition, key, lane_name, limit_name, partition, payload, queue_name, spec,
+};
 use super::steps::{Fresh, Held, Outcome, Step};
 use crate::contract::{
     Ask, CallState, CallsQuery, Cost, Histogram, LimitTotals, MeterName, MeterState, Paid,
@@ -389,7 +391,7 @@ impl World {
             expires: fresh.expires.map(after),
             dedupe: fresh.dedupe.map(key),
             supersedes: fresh.supersedes.map(key),
-            payload: (&*body(fresh.body)).into(),
+            payload: payload(fresh.body),
         }
     }
 }

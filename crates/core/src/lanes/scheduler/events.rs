@@ -3,7 +3,7 @@
 
 use super::Scheduler;
 use super::calls::CallSlot;
-use crate::lanes::call::{Attempts, CallId, DeathCause, End};
+use crate::lanes::call::{Attempts, CallId, DeathCause, End, NewCall};
 use crate::lanes::effect::Effect;
 use crate::lanes::event::{Event, LineWaits, Outcome, Waits, Watch, What};
 use crate::name::LimitName;
@@ -62,7 +62,11 @@ impl Scheduler {
     /// Whether an event is made of an effect and nothing says when it happened.
     pub(super) fn lacks_time(&self, effect: &Effect) -> bool {
         let is_watched = match effect {
-            Effect::Accepted { .. } => self.watching.watch == Watch::Everything,
+            Effect::Accepted { call, .. } => match self.watching.watch {
+                Watch::Nothing => false,
+                Watch::History => !self.told_envelope(call).is_empty(),
+                Watch::Everything => true,
+            },
             Effect::Ended { .. } | Effect::Revived { .. } => self.watching.watch != Watch::Nothing,
             _ => false,
         };
@@ -81,11 +85,14 @@ impl Scheduler {
         self.watching.told = effect.now().or(self.watching.told);
         let is_all = self.watching.watch == Watch::Everything;
         match effect {
-            Effect::Accepted { id, call, .. } if is_all => {
-                let (queue, lane) = (call.queue.clone(), call.lane.clone());
-                let at = self.watching.told.unwrap_or_default();
-                let event = Event { at, call: *id, queue, lane, what: What::Enqueued };
-                self.watching.events.push(event);
+            Effect::Accepted { id, call, .. } => {
+                let envelope = self.told_envelope(call);
+                if is_all || !envelope.is_empty() {
+                    let what = What::Enqueued { envelope: envelope.into() };
+                    let (queue, lane) = (call.queue.clone(), call.lane.clone());
+                    let at = self.watching.told.unwrap_or_default();
+                    self.watching.events.push(Event { at, call: *id, queue, lane, what });
+                }
             }
             Effect::Started { lease, now, waits, .. } if is_all => {
                 let Some(slot) = self.calls.find(lease.call) else { return };
@@ -124,6 +131,18 @@ impl Scheduler {
             }
             _ => {}
         }
+    }
+
+    /// The envelope of a call, if its queue tells which calls were accepted; empty if not.
+    fn told_envelope<'a>(&self, call: &'a NewCall) -> &'a [u8] {
+        let envelope = call.payload.envelope();
+        // Most calls have none, and need not look for their queue.
+        if envelope.is_empty() {
+            return envelope;
+        }
+        let queue = self.lanes.find(&call.queue);
+        let tells = queue.is_some_and(|queue| self.lanes.queue(queue).spec.tells_accepted);
+        if tells { envelope } else { &[] }
     }
 
     fn watch_return(&mut self, id: CallId, after: Attempts, eligible: Timestamp) {

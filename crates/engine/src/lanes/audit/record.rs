@@ -43,6 +43,8 @@ struct QueueRecord {
     tolls: Vec<TollRecord>,
     #[serde(default)]
     delivery: Option<String>,
+    #[serde(default)]
+    tells_accepted: bool,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -125,6 +127,7 @@ impl QueueRecord {
             dedupe,
             tolls: spec.tolls.iter().map(TollRecord::new).collect(),
             delivery: spec.delivery.as_deref().map(String::from_utf8_lossy).map(Into::into),
+            tells_accepted: spec.tells_accepted,
         }
     }
 
@@ -146,6 +149,7 @@ impl QueueRecord {
             dedupe: self.dedupe,
             tolls: tolls?,
             delivery: self.delivery.map(|delivery| delivery.into_bytes().into()),
+            tells_accepted: self.tells_accepted,
         }))
     }
 }
@@ -272,6 +276,7 @@ mod tests {
             tolls: vec![like, fixed, by_path, learned],
             backoff: Backoff { jitter: 10, ..QueueSpec::default().backoff },
             delivery: Some((*b"{}").into()),
+            tells_accepted: true,
             ..QueueSpec::default()
         };
         let name = || "n".to_owned();

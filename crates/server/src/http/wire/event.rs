@@ -74,7 +74,7 @@ impl EventWire {
 /// The event's name: what it is called in a stream.
 pub(in crate::http) fn name(event: &Event) -> &'static str {
     match event.what {
-        What::Enqueued => "enqueued",
+        What::Enqueued { .. } => "enqueued",
         What::Started { .. } => "started",
         What::Settled { .. } => "settled",
         What::Ended { .. } => "ended",
@@ -89,7 +89,7 @@ impl WhatWire {
             waits.map(|(limit, span)| (caller.shown(limit).to_owned(), SpanWire(*span))).collect()
         };
         match &event.what {
-            What::Enqueued => Self::Enqueued,
+            What::Enqueued { .. } => Self::Enqueued,
             What::Started { attempt, waits: waited, .. } => {
                 Self::Started { attempt: *attempt, waits: waits(waited) }
             }

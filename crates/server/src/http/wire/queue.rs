@@ -122,6 +122,7 @@ impl QueueWire {
             dedupe: span(self.dedupe, default.dedupe),
             tolls: tolls.collect::<Result<_, _>>()?,
             delivery: self.delivery(caller)?,
+            tells_accepted: default.tells_accepted,
         })
     }
 

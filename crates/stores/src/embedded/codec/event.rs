@@ -17,6 +17,8 @@ const REVIVED: u8 = 6;
 // The same with something said about the start, behind all else.
 const SETTLED_REPORTED: u8 = 7;
 const SETTLED_ENDED_REPORTED: u8 = 8;
+/// That a call was accepted, with its envelope behind all else.
+const ENQUEUED_IN_ENVELOPE: u8 = 9;
 
 const DONE: u8 = 0;
 const FAILED: u8 = 1;
@@ -33,7 +35,8 @@ const WAIT_BYTES_MIN: usize = 3;
 pub(super) fn write(event: &Event, end: Option<End>, out: &mut Output<'_>) {
     let Event { at, call: CallId(id), queue, lane, what } = event;
     out.byte(match (what, end) {
-        (What::Enqueued, _) => ENQUEUED,
+        (What::Enqueued { envelope }, _) if envelope.is_empty() => ENQUEUED,
+        (What::Enqueued { .. }, _) => ENQUEUED_IN_ENVELOPE,
         (What::Started { .. }, _) => STARTED,
         (What::Settled { report, .. }, None) if report.is_empty() => SETTLED,
         (What::Settled { report, .. }, Some(_)) if report.is_empty() => SETTLED_ENDED,
@@ -47,7 +50,12 @@ pub(super) fn write(event: &Event, end: Option<End>, out: &mut Output<'_>) {
     out.text(queue);
     out.text(lane);
     match what {
-        What::Enqueued | What::Revived => {}
+        What::Enqueued { envelope } => {
+            if !envelope.is_empty() {
+                out.bytes(envelope);
+            }
+        }
+        What::Revived => {}
         What::Started { token, attempt, waits } => {
             out.number(*token);
             out.number(u64::from(*attempt));
@@ -81,7 +89,8 @@ pub(super) fn read(input: &mut Input<'_>) -> Result<(Event, Option<Event>), Code
     let (queue, lane) = (input.name(QueueName::new)?, input.name(LaneName::new)?);
     let mut ended = None;
     let what = match tag {
-        ENQUEUED => What::Enqueued,
+        ENQUEUED => What::Enqueued { envelope: [].into() },
+        ENQUEUED_IN_ENVELOPE => What::Enqueued { envelope: input.envelope()? },
         STARTED => {
             let (token, attempt) = (input.number()?, input.number_u32()?);
             What::Started { token, attempt, waits: read_waits(input)? }

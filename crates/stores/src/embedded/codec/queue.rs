@@ -19,6 +19,8 @@ const ON_DEAD_BOUND: u8 = 2;
 const ON_DEAD_JITTER: u8 = 4;
 /// Set if the queue's calls are delivered: how stands behind that.
 const ON_DEAD_DELIVERY: u8 = 8;
+/// Set if history keeps which of its calls were accepted.
+const ON_DEAD_TELLS: u8 = 16;
 const SCOPE_QUEUE: u8 = 0;
 const SCOPE_LANE: u8 = 1;
 const SCOPE_LIMIT: u8 = 2;
@@ -37,11 +39,13 @@ pub(super) fn write(spec: &QueueSpec, out: &mut Output<'_>) {
         dedupe,
         tolls,
         delivery,
+        tells_accepted,
     } = spec;
     let more = [
         (*dead_max != DEAD_MAX_DEFAULT, ON_DEAD_BOUND),
         (*jitter != 0, ON_DEAD_JITTER),
         (delivery.is_some(), ON_DEAD_DELIVERY),
+        (*tells_accepted, ON_DEAD_TELLS),
     ];
     let more = more.iter().filter(|(is_there, _)| *is_there).fold(0, |bits, (_, bit)| bits | bit);
     match order {
@@ -87,7 +91,7 @@ pub(super) fn read(name: &QueueName, input: &mut Input<'_>) -> Result<QueueSpec,
         backoff: Backoff::doubling(input.span()?, input.span()?),
         on_dead: {
             let byte = input.byte()?;
-            more = byte & (ON_DEAD_BOUND | ON_DEAD_JITTER | ON_DEAD_DELIVERY);
+            more = byte & (ON_DEAD_BOUND | ON_DEAD_JITTER | ON_DEAD_DELIVERY | ON_DEAD_TELLS);
             match byte & !more {
                 ON_DEAD_SKIP => OnDead::Skip,
                 ON_DEAD_HOLD => OnDead::Hold,
@@ -99,6 +103,7 @@ pub(super) fn read(name: &QueueName, input: &mut Input<'_>) -> Result<QueueSpec,
         dedupe: input.span()?,
         tolls: input.list(queue_toll::BYTES_MIN, queue_toll::read)?,
         delivery: None,
+        tells_accepted: more & ON_DEAD_TELLS != 0,
     };
     if more & ON_DEAD_BOUND != 0 {
         spec.dead_max = input.number()?;

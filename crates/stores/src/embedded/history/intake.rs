@@ -9,7 +9,7 @@ use tollgate_core::lanes::Event;
 /// So many events are taken before their time, so that few wait.
 const EAGER: usize = 16_384;
 
-/// Most bytes of reports that may wait.
+/// Most bytes of reports and envelopes that may wait.
 const BYTES_MAX: usize = 64 << 20;
 
 /// Events that were committed and not taken yet.
@@ -22,7 +22,7 @@ pub(in crate::embedded) struct Intake {
 #[derive(Debug, Default)]
 pub(super) struct Waiting {
     pub(super) told: Vec<Told>,
-    /// How many events these are, and how long their reports.
+    /// How many events these are, and how long their reports and envelopes.
     events: usize,
     bytes: usize,
     /// Who waits until all of it can be read.
@@ -41,7 +41,7 @@ impl Intake {
         if events == 0 {
             return;
         }
-        let bytes: usize = told.events.iter().map(Event::report_bytes).sum();
+        let bytes: usize = told.events.iter().map(Event::bytes).sum();
         let mut waiting = self.lock();
         let is_over = waiting.events + events > WAITING_MAX || waiting.bytes + bytes > BYTES_MAX;
         if waiting.has_ended || is_over {

@@ -12,8 +12,8 @@ use tollgate_core::lanes::{CallId, Event};
 
 /// How much is read for one page.
 const PAGE_BYTES_MAX: u64 = 64 << 20;
-/// How much of reports is told on one page.
-pub(super) const PAGE_REPORTS_MAX: usize = 16 << 20;
+/// How much of reports and envelopes is told on one page.
+pub(super) const PAGE_TOLD_MAX: usize = 16 << 20;
 
 impl Shelf {
     /// The events of a call, oldest first. What is sealed is found by its index.
@@ -76,13 +76,13 @@ impl Shelf {
     pub(super) fn page(&self, query: &HistoryQuery) -> Result<HistoryPage, LogError> {
         let most = query.most.min(EVENTS_MAX);
         let mut page = HistoryPage::default();
-        let (mut read, mut reports) = (0, 0);
+        let (mut read, mut told) = (0, 0);
         if most == 0 {
             return Ok(page);
         }
         let segments = self.books().newest_first(query);
         for (number, summary) in segments {
-            if read >= PAGE_BYTES_MAX || reports >= PAGE_REPORTS_MAX {
+            if read >= PAGE_BYTES_MAX || told >= PAGE_TOLD_MAX {
                 page.next = Some(cursor(number, u32::MAX));
                 return Ok(page);
             }
@@ -93,11 +93,11 @@ impl Shelf {
             self.scan(number, |place, event| {
                 let is_older = query.after.is_none_or(|after| cursor(number, place) < after);
                 if is_older && query.wants(&event) {
-                    reports += event.report_bytes();
+                    told += event.bytes();
                     last.push_back((place, event));
-                    while last.len() > room || (reports > PAGE_REPORTS_MAX && last.len() > 1) {
+                    while last.len() > room || (told > PAGE_TOLD_MAX && last.len() > 1) {
                         let dropped = last.pop_front();
-                        reports -= dropped.map_or(0, |(_, event)| event.report_bytes());
+                        told -= dropped.map_or(0, |(_, event)| event.bytes());
                         is_full = true;
                     }
                 }

@@ -268,7 +268,7 @@ fn long_reports_are_kept_whole_and_a_page_holds_no_more_of_them_than_fits() {
         };
         Event { what, ..event(call, at) }
     };
-    let fit = (super::query::PAGE_REPORTS_MAX / REPORT_BYTES_MAX) as u64;
+    let fit = (super::query::PAGE_TOLD_MAX / REPORT_BYTES_MAX) as u64;
     for call in 0..fit + 9 {
         let until = Position::from_bits(call + 1);
         world.history().intake().tell(Told { events: vec![reported(call)], until });

@@ -99,7 +99,7 @@ fn what_is_not_known_was_written_by_a_newer_release() {
         ("ff", "tag", 255),
         ("0f 01 06", "end of a call", 6),
         ("15 01 00 00 00 04", "cause of death", 4),
-        ("02 0161 00 01 01 01 01 00 00 10 01 00 00", "way with the dead", 16),
+        ("02 0161 00 01 01 01 01 00 00 20 01 00 00", "way with the dead", 32),
         ("02 0161 00 01 01 01 01 00 00 00 01 00 01 40 0161 04626f6479 04", "value", 4),
         ("04 03 0161", "scope", 3),
         ("01 01 0161 01 00 01 06 01", "kind of rule", 6),

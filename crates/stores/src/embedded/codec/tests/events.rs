@@ -26,7 +26,7 @@ fn what() -> impl Strategy<Value = What> {
         },
     );
     prop_oneof![
-        Just(What::Enqueued),
+        fields::bytes().prop_map(|envelope| What::Enqueued { envelope: envelope.into() }),
         (number(), small(), waits()).prop_map(|(token, attempt, waits)| What::Started {
             token,
             attempt,
@@ -87,7 +87,7 @@ proptest! {
     }
 
     #[test]
-    fn any_bytes_are_an_event_or_refused(tag in 0..8_u8, rest in any::<Vec<u8>>()) {
+    fn any_bytes_are_an_event_or_refused(tag in 0..10_u8, rest in any::<Vec<u8>>()) {
         let _ = decode_events(&[&[tag], &rest[..]].concat());
     }
 }
@@ -110,8 +110,9 @@ fn events_are_written_as_they_always_were() {
     };
     let settled = |outcome| reported(outcome, b"");
     let again_at = instant(8);
+    let accepted = |envelope: &[u8]| of(What::Enqueued { envelope: envelope.into() });
     let golden = [
-        ("01 ac02 8580c8a19b92f5d91805 046d61696c 02c3bc", of(What::Enqueued)),
+        ("01 ac02 8580c8a19b92f5d91805 046d61696c 02c3bc", accepted(b"")),
         (
             "02 ac02 8580c8a19b92f5d91805 046d61696c 02c3bc 07 02 01 06737472697065 09",
             of(What::Started { token: 7, attempt: 2, waits }),
@@ -133,6 +134,7 @@ fn events_are_written_as_they_always_were() {
             of(What::Ended { end: End::Dead, attempts: 3 }),
         ),
         ("06 ac02 8580c8a19b92f5d91805 046d61696c 02c3bc", of(What::Revived)),
+        ("09 ac02 8580c8a19b92f5d91805 046d61696c 02c3bc 027b7d", accepted(b"{}")),
     ];
     for (hex, event) in golden {
         assert_eq!(written(&event), bytes(hex), "{event:?}");

@@ -157,6 +157,8 @@ pub(super) struct QueueLine {
     delivery: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     delivery_base64: Option<String>,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    tells_accepted: bool,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -197,6 +199,7 @@ impl QueueLine {
             dedupe,
             tolls,
             delivery,
+            tells_accepted,
         } = spec;
         let (delivery, delivery_base64) = delivery.as_deref().map_or((None, None), text::written);
         Self {
@@ -222,6 +225,7 @@ impl QueueLine {
             tolls: tolls.iter().map(QueueTollLine::of).collect(),
             delivery,
             delivery_base64,
+            tells_accepted: *tells_accepted,
         }
     }
 
@@ -252,6 +256,7 @@ impl QueueLine {
                 (None, None) => None,
                 (text, base64) => Some(read(text, base64.as_deref())?),
             },
+            tells_accepted: self.tells_accepted,
         };
         spec.check().map_err(|error| error.to_string())?;
         Ok(spec)

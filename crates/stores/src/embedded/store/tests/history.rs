@@ -364,7 +364,7 @@ fn spec(which: u8) -> QueueSpec {
     };
     match which {
         0 => few,
-        1 => QueueSpec { order: Order::Parallel(2), ..few },
+        1 => QueueSpec { order: Order::Parallel(2), tells_accepted: true, ..few },
         _ => QueueSpec { order: Order::Parallel(5), depth_max: 9, ..few },
     }
 }

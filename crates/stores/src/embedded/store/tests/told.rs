@@ -1,12 +1,14 @@
 //! Events and history over restarts and crashes.
 
-use super::{Machine, enqueue, wait};
+use super::{Machine, enqueue, queue, wait};
 use std::pin::pin;
 use std::task::{Context, Waker};
 use tollgate_core::Span;
 use tollgate_core::contract::Lanes;
 use tollgate_core::contract::conformance::Stage;
-use tollgate_core::lanes::{Act, CallId, End, Revive, Settle, Settlement, What};
+use tollgate_core::lanes::{
+    Act, CallId, End, Payload, QueueSpec, Revive, Settle, Settlement, What,
+};
 
 impl Machine {
     /// A machine that makes no checkpoint.
@@ -34,6 +36,10 @@ impl Machine {
     }
 }
 
+fn accepted(envelope: &[u8]) -> What {
+    What::Enqueued { envelope: envelope.into() }
+}
+
 #[test]
 fn what_a_crash_kept_from_history_is_told_again_and_once() {
     let mut machine = Machine::without_checkpoints();
@@ -49,6 +55,31 @@ fn what_a_crash_kept_from_history_is_told_again_and_once() {
     }
     for id in 0..20 {
         assert_eq!(machine.kept(id), (1, 1), "call {id}");
+    }
+}
+
+#[test]
+fn that_a_call_was_accepted_is_told_again_with_its_envelope_and_once() {
+    let mut machine = Machine::without_checkpoints();
+    let now = *machine.clock.lock().unwrap();
+    let spec = QueueSpec { tells_accepted: true, ..QueueSpec::default() };
+    wait(machine.store().define_queue(queue(), spec)).unwrap().unwrap();
+    for id in [0, 1].map(CallId) {
+        let mut act = enqueue(1);
+        act.enqueue[0].payload = Payload::new(&[7; 30 << 10], b"body").unwrap();
+        wait(machine.store().act(vec![act])).unwrap()[0].as_ref().unwrap();
+        let told = |machine: &Machine| {
+            let events = wait(machine.store().history_of(id)).unwrap();
+            events.into_iter().map(|event| (event.at, event.what)).collect::<Vec<_>>()
+        };
+        let expected = [(now, accepted(&[7; 30 << 10]))];
+        // Before the crash history was synced with the first call, and not with the second.
+        if id == CallId(0) {
+            assert_eq!(told(&machine), expected);
+        }
+        machine.crash();
+        machine.start();
+        assert_eq!(told(&machine), expected, "{id:?}");
     }
 }
 
@@ -137,7 +168,7 @@ fn who_waits_for_events_is_woken_by_them() {
     assert!(events.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
     wait(machine.store().act(vec![enqueue(1)])).unwrap()[0].as_ref().unwrap();
     let page = wait(events).unwrap();
-    assert_eq!(page.events.iter().map(|(_, it)| &it.what).collect::<Vec<_>>(), [&What::Enqueued]);
+    assert_eq!(page.events.iter().map(|(_, it)| &it.what).collect::<Vec<_>>(), [&accepted(b"")]);
 }
 
 #[test]

@@ -156,14 +156,14 @@ pub(super) fn queue_spec() -> impl Strategy<Value = QueueSpec> {
     let dead = prop_oneof![Just(DEAD_MAX_DEFAULT), Just(0), number()];
     let jitter = prop_oneof![Just(0), 1..=100_u8];
     let delivery = of(bytes().prop_filter("none is none", |it| !it.is_empty()));
-    let more = (tolls, delivery);
+    let more = (tolls, delivery, any::<bool>());
     (behaviour, (span(), span(), jitter), (depth, dead), span(), more).prop_map(
         |(
             (order, lease, [failures, crashes, limited], on_dead),
             (first, most, jitter),
             (depth, dead),
             dedupe,
-            (tolls, delivery),
+            (tolls, delivery, tells_accepted),
         )| {
             QueueSpec {
                 order,
@@ -178,6 +178,7 @@ pub(super) fn queue_spec() -> impl Strategy<Value = QueueSpec> {
                 dedupe,
                 tolls,
                 delivery: delivery.map(Into::into),
+                tells_accepted,
             }
         },
     )

@@ -64,6 +64,13 @@ fn settings() -> Vec<(&'static str, Effect)> {
             Effect::QueueDefined { name: queue(), spec: QueueSpec { dead_max: 0, ..spec() } },
         ),
         (
+            "02 046d61696c 01c801 01 02 03 ffffffff0f 04 05 11 06 07 00",
+            Effect::QueueDefined {
+                name: queue(),
+                spec: QueueSpec { tolls: vec![], tells_accepted: true, ..spec() },
+            },
+        ),
+        (
             "02 046d61696c 01c801 01 02 03 ffffffff0f 04 05 0d 06 07 00 19 027b7d",
             Effect::QueueDefined {
                 name: queue(),
@@ -217,6 +224,7 @@ fn spec() -> QueueSpec {
         dedupe: Span::from_nanos(7),
         tolls: vec![toll(None, Some(Priority::MAX)), toll(LimitName::new("all").ok(), None)],
         delivery: None,
+        tells_accepted: false,
     }
 }
 
