@@ -1,6 +1,7 @@
 //! A gate that is opened in a folder, as Rust users have it, on a clock that the test moves.
 
 mod audit;
+mod coming;
 mod dead;
 mod events;
 mod gathering;

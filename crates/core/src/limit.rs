@@ -91,6 +91,11 @@ impl RuleSpec {
             Self::Concurrency { .. } => "concurrency",
         }
     }
+
+    /// Whether it counts over time, and not calls at a time.
+    pub fn is_rate(&self) -> bool {
+        !matches!(self, Self::Concurrency { .. })
+    }
 }
 
 impl Limit {
@@ -187,6 +192,19 @@ impl Limit {
         self.rules.extend(other.rules);
         self.misplaced = self.misplaced.or(other.misplaced);
         self
+    }
+
+    /// This limit with another pinned over it: where the other says a rate, that counts and no rate of
+    /// this one, and so for calls at a time. What the other does not say is as it was.
+    #[must_use]
+    pub fn under(&self, pinned: &Self) -> Self {
+        let is_pinned =
+            |rule: &RuleSpec| pinned.rules.iter().any(|other| other.is_rate() == rule.is_rate());
+        let own = self.rules.iter().filter(|rule| !is_pinned(rule));
+        let mut rules: Vec<_> = pinned.rules.iter().chain(own).cloned().collect();
+        rules.sort_by_key(|rule| !rule.is_rate());
+        // More would be none: what is pinned counts in any case.
+        if rules.len() > RULES_MAX { pinned.clone() } else { Self::of(rules) }
     }
 
     /// The rules as written.
@@ -389,4 +407,25 @@ pub(crate) fn checked_period(per: Span, guard: Span) -> Result<(), LimitError> {
         return Err(LimitError::GuardTooLong { guard, per });
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_pinned_counts_for_its_kind_alone() {
+        let (second, hour) = (Limit::per_second(5), Limit::per_hour(900));
+        let defined = second.clone().and(Limit::concurrency(7)).and(hour);
+        let slots = Limit::concurrency(2);
+        let told = |limit: Limit| limit.rules().iter().map(RuleSpec::kind).collect::<Vec<_>>();
+        let under = defined.under(&slots);
+        assert_eq!(under.rules().last(), slots.rules().last());
+        assert_eq!(told(under), ["token_bucket", "token_bucket", "concurrency"]);
+        let both = defined.under(&Limit::fixed_window(1, Span::from_secs(1)));
+        assert_eq!(told(both), ["fixed_window", "concurrency"]);
+        assert_eq!(second.under(&Limit::per_minute(3)), Limit::per_minute(3));
+        let many = Limit::of(vec![Limit::per_second(1).rules()[0].clone(); RULES_MAX]);
+        assert_eq!(Limit::concurrency(1).under(&many), many, "what is pinned counts in any case");
+    }
 }

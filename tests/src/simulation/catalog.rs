@@ -138,6 +138,7 @@ impl Catalog {
             dedupe: Span::from_millis(random.between(500, 10_000)),
             tolls: Vec::new(),
             delivery: None,
+            tells_accepted: false,
         }
     }
 }

@@ -4,19 +4,20 @@
 //! record beside it, written first: if a crash comes between, what is in force is set when the engine
 //! starts again.
 
-use super::audit::Altered;
+mod record;
+
 use super::pulse::ended;
 use super::{Engine, Parts};
 use crate::error::{AskError, Error};
-use crate::limits::{Change, HISTORY_MAX, LimitState};
+use crate::limits::LimitState;
 use parking_lot::RwLock;
-use serde::{Deserialize, Serialize};
-use std::collections::{BTreeMap, HashMap};
+use record::LimitRecord;
+use std::collections::HashMap;
 use std::sync::Arc;
 use tokio::sync::oneshot;
-use tollgate_core::contract::{Lanes, MeterState, StoreError};
+use tollgate_core::contract::{Lanes, LimitView};
 use tollgate_core::lanes::{Act, ActError, Revision, Write};
-use tollgate_core::{Definition, Key, Limit, LimitName, Partition, Timestamp};
+use tollgate_core::{Definition, Key, Limit, LimitName, Partition};
 
 /// Where the records of limits are.
 const PREFIX: &str = "tollgate/limit/";
@@ -34,8 +35,9 @@ pub(super) struct Known {
 }
 
 struct KnownLimit {
-    /// As callers defined it last.
+    /// As callers defined it last, and what is pinned over that.
     defined: Limit,
+    pinned: Option<Limit>,
     /// What is in force counts calls at a time; and of partitions with rules of their own, theirs.
     has_slots: bool,
     overrides: HashMap<String, bool>,
@@ -54,6 +56,16 @@ impl Known {
         self.limits.read().get(limit).is_some_and(|known| known.defined == *definition)
     }
 
+    /// Whether it changes anything that callers define a limit so; `None` if there is no record of it.
+    fn is_changed_by(&self, limit: &LimitName, definition: &Limit) -> Option<bool> {
+        let limits = self.limits.read();
+        let KnownLimit { defined, pinned, .. } = limits.get(limit)?;
+        Some(match pinned {
+            None => defined != definition,
+            Some(pinned) => defined.under(pinned) != definition.under(pinned),
+        })
+    }
+
     fn note(&self, limit: &LimitName, record: &LimitRecord) {
         let mut limits = self.limits.write();
         let Some(defined) = record.defined.clone() else {
@@ -65,74 +77,9 @@ impl Known {
         };
         let overrides = record.overrides.iter();
         let overrides = overrides.map(|(name, limit)| (name.clone(), has_slots(limit))).collect();
-        let has_slots = record.in_force().is_some_and(has_slots);
-        limits.insert(limit.clone(), KnownLimit { defined, has_slots, overrides });
-    }
-}
-
-/// What is written down of a limit.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-struct LimitRecord {
-    /// What callers defined last.
-    defined: Option<Limit>,
-    /// What an operator put over it.
-    pinned: Option<Limit>,
-    /// Partitions with a definition of their own.
-    overrides: BTreeMap<String, Limit>,
-    /// The latest changes, oldest first.
-    history: Vec<Change>,
-}
-
-impl LimitRecord {
-    fn in_force(&self) -> Option<&Limit> {
-        self.defined.as_ref()?;
-        self.pinned.as_ref().or(self.defined.as_ref())
-    }
-
-    /// Changes it, and notes who changed what is in force.
-    fn change(&mut self, who: &str, at: Timestamp, change: impl FnOnce(&mut Self)) {
-        let before = self.in_force().cloned();
-        change(self);
-        let after = self.in_force().cloned();
-        if before != after {
-            self.history.push(Change { at, who: who.to_owned(), before, after });
-            let surplus = self.history.len().saturating_sub(HISTORY_MAX);
-            self.history.drain(..surplus);
-        }
-    }
-
-    /// What one change made of it, for the audit log.
-    fn altered(&self, after: &Self, name: &LimitName) -> Altered {
-        let limit = name.as_str().to_owned();
-        let of = |limit: &Option<Limit>| limit.clone();
-        if self.defined == after.defined && self.pinned != after.pinned {
-            let (before, after) = (of(&self.pinned), of(&after.pinned));
-            return Altered::Pin { name: limit, before, after };
-        }
-        let own = |record: &Self, partition: &String| record.overrides.get(partition).cloned();
-        let mut partitions = self.overrides.keys().chain(after.overrides.keys());
-        let changed = partitions.find(|it| own(self, it) != own(after, it));
-        match changed.filter(|_| self.defined == after.defined) {
-            Some(partition) => Altered::Override {
-                name: limit,
-                partition: partition.clone(),
-                before: own(self, partition),
-                after: own(after, partition),
-            },
-            None => {
-                let (before, after) = (of(&self.defined), of(&after.defined));
-                Altered::Limit { name: limit, before, after }
-            }
-        }
-    }
-
-    fn state(self, name: &LimitName, kept: Option<&MeterState>) -> Option<LimitState> {
-        let Self { defined, pinned, overrides, history } = self;
-        let (name, overrides) = (name.as_str().into(), overrides.into_iter().collect());
-        let is_paused = kept.is_some_and(|kept| kept.is_paused);
-        let totals = Some(kept.map(|kept| kept.of_limit).unwrap_or_default());
-        let defined = defined?;
-        Some(LimitState { name, defined, pinned, overrides, history, is_paused, totals })
+        let has_slots = record.in_force().as_ref().is_some_and(has_slots);
+        let pinned = record.pinned.clone();
+        limits.insert(limit.clone(), KnownLimit { defined, pinned, has_slots, overrides });
     }
 }
 
@@ -147,7 +94,8 @@ impl<S: Lanes + 'static> Engine<S> {
         self.parts.define_as(who, &LimitName::new(name)?, limit).await
     }
 
-    /// Puts a value over what callers define; `None` takes it away. The limit must exist.
+    /// Puts a value over what callers define, a rate over their rates and calls at a time over theirs; `None`
+    /// takes it away. The limit must exist.
     pub async fn pin(&self, who: &str, name: &str, limit: Option<Limit>) -> Result<(), Error> {
         let name = LimitName::new(name)?;
         limit.as_ref().map(|limit| checked(&name, limit)).transpose()?;
@@ -191,6 +139,17 @@ impl<S: Lanes + 'static> Engine<S> {
         self.parts.edit(who, &name, true, change).await
     }
 
+    /// Of limits that come along with calls, those that are to go along in their act
+    /// ([`Act::define`]). Where an operator defined or pinned one, it is changed as callers change it: the
+    /// newest definition wins, unless it is pinned.
+    pub async fn coming_along(
+        &self,
+        who: &str,
+        limits: Vec<(String, Limit)>,
+    ) -> Result<Vec<(LimitName, Definition)>, Error> {
+        self.parts.coming_along(who, limits).await
+    }
+
     /// Whether a limit is defined so, as far as is known here: looks nowhere else.
     pub fn is_defined_as(&self, name: &str, limit: &Limit) -> bool {
         LimitName::new(name).is_ok_and(|name| self.parts.known.is_defined_as(&name, limit))
@@ -201,7 +160,11 @@ impl<S: Lanes + 'static> Engine<S> {
         let name = LimitName::new(name)?;
         let (record, _) = self.parts.limit_record(&name).await?;
         let kept = self.parts.store.inspect(vec![(name.clone(), None)]).await?.pop().flatten();
-        Ok(record.state(&name, kept.as_ref()))
+        // One that came along with calls has no record.
+        let came = || kept.as_ref().map(|kept| LimitRecord::of(kept.definition.limit().clone()));
+        let record = if record.defined.is_none() { came() } else { Some(record) };
+        let seen = kept.as_ref().map(|kept| (kept.is_paused, kept.of_limit));
+        Ok(record.and_then(|record| record.state(&name, seen)))
     }
 
     /// The limits after a name, sorted, up to so many.
@@ -229,23 +192,24 @@ impl<S: Lanes + 'static> Engine<S> {
 }
 
 impl<S: Lanes + 'static> Parts<S> {
-    /// The limits after a name whose records can be read, with what was counted there.
+    /// The limits after a name, with what was counted there.
     async fn limit_page(
         &self,
         after: Option<&LimitName>,
         most: usize,
     ) -> Result<Vec<LimitState>, Error> {
-        let first = after.map(key).transpose()?;
-        let found = self.store.records_of(PREFIX.to_owned(), first, most).await?;
-        let named = found.iter().filter_map(|(key, record)| {
-            let name = LimitName::new(key.strip_prefix(PREFIX)?).ok()?;
-            Some((name, read(&record.bytes).ok()?))
+        let found = self.store.limits(after.cloned(), most).await?;
+        let keys = found.iter().map(|limit| key(&limit.name)).collect::<Result<_, _>>()?;
+        let records = self.store.records(keys).await?.into_iter();
+        let states = found.into_iter().zip(records).filter_map(|(limit, record)| {
+            let LimitView { name, definition, is_paused, totals } = limit;
+            let record = match record {
+                Some(record) => LimitRecord::read(&record.bytes).ok()?,
+                // It came along with calls.
+                None => LimitRecord::of(definition.limit().clone()),
+            };
+            record.state(&name, Some((is_paused, totals)))
         });
-        let named: Vec<(LimitName, LimitRecord)> = named.collect();
-        let meters = named.iter().map(|(name, _)| (name.clone(), None)).collect();
-        let kept = self.store.inspect(meters).await?;
-        let states = named.into_iter().zip(kept);
-        let states = states.filter_map(|((name, record), kept)| record.state(&name, kept.as_ref()));
         Ok(states.collect())
     }
 
@@ -257,7 +221,7 @@ impl<S: Lanes + 'static> Parts<S> {
             let is_last = found.len() < PAGE;
             for (key, record) in found {
                 let name = key.strip_prefix(PREFIX).and_then(|name| LimitName::new(name).ok());
-                let record = read(&record.bytes);
+                let record = LimitRecord::read(&record.bytes);
                 match (name, record) {
                     (Some(name), Ok(record)) => {
                         let nothing = LimitRecord::default();
@@ -276,6 +240,23 @@ impl<S: Lanes + 'static> Parts<S> {
                 return Ok(());
             }
         }
+    }
+
+    pub(super) async fn coming_along(
+        self: &Arc<Self>,
+        who: &str,
+        limits: Vec<(String, Limit)>,
+    ) -> Result<Vec<(LimitName, Definition)>, Error> {
+        let mut coming = Vec::with_capacity(limits.len());
+        for (name, limit) in limits {
+            let name = LimitName::new(&name)?;
+            match self.known.is_changed_by(&name, &limit) {
+                None => coming.push((name.clone(), checked(&name, &limit)?)),
+                Some(true) => self.define_as(who, &name, limit).await?,
+                Some(false) => {}
+            }
+        }
+        Ok(coming)
     }
 
     /// A limit that came along with an ask: the newest definition wins.
@@ -336,7 +317,13 @@ impl<S: Lanes + 'static> Parts<S> {
     ) -> Result<(), Error> {
         let _alone = self.known.changing.lock().await;
         loop {
-            let (before, revision) = self.limit_record(name).await?;
+            let (mut before, revision) = self.limit_record(name).await?;
+            let has_record = before.defined.is_some();
+            if must_exist && !has_record {
+                let found = self.store.inspect(vec![(name.clone(), None)]).await?.pop().flatten();
+                // One that came along with calls stands in its own right from now on.
+                before.defined = found.map(|found| found.definition.limit().clone());
+            }
             if must_exist && before.defined.is_none() {
                 let name = name.chars().take(128).collect();
                 return Err(AskError::UnknownLimit { name }.into());
@@ -344,6 +331,9 @@ impl<S: Lanes + 'static> Parts<S> {
             let mut after = before.clone();
             let at = self.store.now().await?.wall;
             after.change(who, at, &change);
+            if after == before && !has_record {
+                return Ok(());
+            }
             if after == before {
                 // What is written may not be in force yet: a change was cut short.
                 let nothing = LimitRecord::default();
@@ -354,7 +344,7 @@ impl<S: Lanes + 'static> Parts<S> {
             if after.defined.is_none() {
                 self.put_in_force(name, &before, &after).await?;
             }
-            let bytes = after.defined.is_some().then(|| written(&after)).transpose()?;
+            let bytes = after.defined.is_some().then(|| after.written()).transpose()?;
             let mut write = vec![Write { key: key(name)?, expected: revision, bytes }];
             write.extend(self.audit_writes(who, at, before.altered(&after, name)).await?);
             match self.act(Act { write, ..Act::default() }).await {
@@ -381,7 +371,7 @@ impl<S: Lanes + 'static> Parts<S> {
         before: &LimitRecord,
         after: &LimitRecord,
     ) -> Result<(), Error> {
-        let in_force = after.in_force().map(|limit| checked(name, limit)).transpose()?;
+        let in_force = after.in_force().map(|limit| checked(name, &limit)).transpose()?;
         if in_force.is_some() {
             self.store.define_limits(vec![(name.clone(), in_force.clone())]).await?;
         }
@@ -406,25 +396,12 @@ impl<S: Lanes + 'static> Parts<S> {
     async fn limit_record(&self, name: &LimitName) -> Result<(LimitRecord, Revision), Error> {
         let found = self.store.records(vec![key(name)?]).await?.pop().flatten();
         let Some(record) = found else { return Ok(<_>::default()) };
-        Ok((read(&record.bytes)?, record.revision))
+        Ok((LimitRecord::read(&record.bytes)?, record.revision))
     }
 }
 
 fn key(name: &LimitName) -> Result<Key, Error> {
     Ok(Key::new(&format!("{PREFIX}{name}"))?)
-}
-
-fn read(bytes: &[u8]) -> Result<LimitRecord, Error> {
-    serde_json::from_slice(bytes).map_err(damaged)
-}
-
-fn written(record: &LimitRecord) -> Result<Box<[u8]>, Error> {
-    Ok(serde_json::to_vec(record).map_err(damaged)?.into())
-}
-
-fn damaged(error: serde_json::Error) -> Error {
-    let reason = format!("the record of a limit cannot be read or written: {error}");
-    StoreError::Failed { reason }.into()
 }
 
 pub(super) fn checked(name: &LimitName, limit: &Limit) -> Result<Definition, AskError> {

@@ -1,6 +1,5 @@
 //! Looking at meters that a store keeps, and acting on them.
 
-use super::limits::checked;
 use super::{Engine, Parts};
 use crate::error::{AskError, Error};
 use crate::limiter::operate::{MeterState, PartitionPage};
@@ -11,14 +10,6 @@ impl<S: Lanes + 'static> Engine<S> {
     /// How one meter stands. One that was never used, or is as good as new, stands full.
     pub async fn meter(&self, limit: &str, partition: Option<&str>) -> Result<MeterState, Error> {
         let meter = named(limit, partition)?;
-        let state = self.limit(limit).await?.ok_or_else(|| unknown(limit))?;
-        let overridden = |name: &str| {
-            let mut overrides = state.overrides.iter();
-            overrides.find(|(partition, _)| partition == name).map(|(_, limit)| limit.clone())
-        };
-        let in_force = state.pinned.clone().unwrap_or_else(|| state.defined.clone());
-        let definition = partition.and_then(overridden).unwrap_or(in_force);
-        checked(&meter.0, &definition)?;
         let kept = self.parts.store.inspect(vec![meter.clone()]).await?.pop().flatten();
         let kept = kept.ok_or_else(|| unknown(limit))?;
         let next_admission_after = self.parts.next_admission(meter).await?;
@@ -26,7 +17,7 @@ impl<S: Lanes + 'static> Engine<S> {
         Ok(MeterState {
             limit: limit.into(),
             partition: partition.map(str::to_owned),
-            definition,
+            definition: kept.definition.limit().clone(),
             standing: kept.standing,
             in_flight: kept.in_flight,
             waiting: kept.waiting,

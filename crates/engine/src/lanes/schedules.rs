@@ -6,6 +6,7 @@
 
 mod record;
 
+use super::limits::checked;
 use super::pulse::ended;
 use super::{Call, Engine, Parts};
 use crate::error::{AskError, Error};
@@ -18,8 +19,8 @@ use std::sync::Arc;
 use std::task::Poll;
 use tokio::sync::{Notify, oneshot};
 use tollgate_core::contract::Lanes;
-use tollgate_core::lanes::{Act, ActError, NewCall, Record, Revision, Write};
-use tollgate_core::{Cron, Key, NameError, Now, QueueName, Span, Timestamp};
+use tollgate_core::lanes::{Act, ActError, Acted, NewCall, Record, Revision, Write};
+use tollgate_core::{Cron, Key, Limit, LimitName, NameError, Now, QueueName, Span, Timestamp};
 
 /// Where the records of schedules are.
 const PREFIX: &str = "tollgate/schedule/";
@@ -58,6 +59,8 @@ pub struct Schedule {
     pub when: When,
     /// What is handed in at each tick; times in it count from the tick.
     pub call: NewCall,
+    /// Limits that come along with it.
+    pub limits: Vec<(String, Limit)>,
     /// Nothing is handed in until it is resumed.
     pub is_paused: bool,
     /// The next tick, on the wall clock.
@@ -118,17 +121,21 @@ impl<S: Lanes + 'static> Engine<S> {
             return Err(AskError::InstantInSchedule.into());
         }
         let call = call.into_new(queue, Now::both(Timestamp::default()))?;
-        self.schedule_new(name, when, call).await
+        self.schedule_new(name, when, call, Vec::new()).await
     }
 
     /// Hands in a call at each tick, whose times count from the tick: they are written as from the
-    /// epoch. A schedule of that name is replaced.
+    /// epoch. The limits come along with it each time. A schedule of that name is replaced.
     pub async fn schedule_new(
         &self,
         name: &str,
         when: When,
         call: NewCall,
+        limits: Vec<(String, Limit)>,
     ) -> Result<Schedule, Error> {
+        for (name, limit) in &limits {
+            checked(&LimitName::new(name)?, limit)?;
+        }
         let once = Act { enqueue: vec![call.clone()], ..Act::default() };
         self.parts.check_pushed(&once).await?;
         let now = self.now().await?;
@@ -140,6 +147,7 @@ impl<S: Lanes + 'static> Engine<S> {
             name: name.to_owned(),
             when,
             call,
+            limits,
             is_paused: false,
             next,
             last: None,
@@ -236,7 +244,7 @@ impl<S: Lanes + 'static> Parts<S> {
         }
     }
 
-    async fn tick_all(&self) {
+    async fn tick_all(self: &Arc<Self>) {
         loop {
             // Both at once: time that passes from here on is part of the wait.
             let Now { at, wall } = self.pulse.clock.both();
@@ -267,7 +275,7 @@ impl<S: Lanes + 'static> Parts<S> {
     }
 
     /// Hands in what a schedule says, and moves it on to its next tick.
-    async fn tick(&self, name: &str) -> Result<(), Error> {
+    async fn tick(self: &Arc<Self>, name: &str) -> Result<(), Error> {
         let _alone = self.ticks.changing.lock().await;
         let Some((schedule, revision)) = self.schedule_at(name).await? else {
             self.ticks.set(name, None);
@@ -281,18 +289,14 @@ impl<S: Lanes + 'static> Parts<S> {
         let call = from_template(&schedule.call, tick);
         let next = schedule.when.next_after(now.wall);
         let mut moved = Schedule { next, last: Some(tick), problem: None, ..schedule };
+        let limits = moved.limits.clone();
         let act = |moved: &Schedule, enqueue: Vec<NewCall>| -> Result<Act, Error> {
             let is_over = next.is_none() && moved.problem.is_none();
             let bytes = (!is_over).then(|| ScheduleRecord::written(moved)).transpose()?;
             let write = vec![Write { key: key(name)?, expected: revision, bytes }];
             Ok(Act { write, enqueue, ..Act::default() })
         };
-        let act_of_tick = act(&moved, vec![call])?;
-        // The queue may have changed since the schedule was made.
-        let handed_in = match self.check_pushed(&act_of_tick).await {
-            Ok(()) => self.act(act_of_tick).await,
-            Err(error) => Err(error),
-        };
+        let handed_in = self.hand_in(name, act(&moved, vec![call])?, limits).await;
         match handed_in {
             Ok(acted) => {
                 tracing::debug!(schedule = name, calls = ?acted.enqueued, "ticked");
@@ -312,6 +316,18 @@ impl<S: Lanes + 'static> Parts<S> {
                 Ok(())
             }
         }
+    }
+
+    /// Does what a tick does. The queue and the limits may have changed since the schedule was made.
+    async fn hand_in(
+        self: &Arc<Self>,
+        name: &str,
+        mut act: Act,
+        limits: Vec<(String, Limit)>,
+    ) -> Result<Acted, Error> {
+        self.check_pushed(&act).await?;
+        act.define = self.coming_along(&format!("schedule {name}"), limits).await?;
+        self.act(act).await
     }
 
     async fn schedule_at(&self, name: &str) -> Result<Option<(Schedule, Revision)>, Error> {

@@ -49,6 +49,15 @@ pub struct LimitState {
     pub totals: Option<LimitTotals>,
 }
 
+impl LimitState {
+    /// What counts: what callers defined, and over it what is pinned.
+    pub fn in_force(&self) -> Limit {
+        self.pinned
+            .as_ref()
+            .map_or_else(|| self.defined.clone(), |pinned| self.defined.under(pinned))
+    }
+}
+
 #[derive(Debug, Default)]
 struct Config {
     defined: Option<Arc<Definition>>,
@@ -58,8 +67,10 @@ struct Config {
 
 impl Config {
     fn in_force(&self) -> Option<Arc<Definition>> {
-        self.defined.as_ref()?;
-        self.pinned.clone().or_else(|| self.defined.clone())
+        let defined = self.defined.as_ref()?;
+        let Some(pinned) = &self.pinned else { return Some(defined.clone()) };
+        let both = Definition::new(defined.limit().under(pinned.limit()));
+        Some(both.map_or_else(|_| pinned.clone(), Arc::new))
     }
 }
 

@@ -36,7 +36,7 @@ pub(super) async fn define(
     let now = Now::both(Timestamp::default());
     let call = call.new_call(Desk { caller: &caller, queue: Some(&queue), now, trace: None });
     let call = call.map_err(|fault| fault.problem("call"))?;
-    let schedule = app.gate.schedule_new(&caller.inner(&name), when, call).await?;
+    let schedule = app.gate.schedule_new(&caller.inner(&name), when, call, Vec::new()).await?;
     Ok(Json(ScheduleStateWire::new(&schedule, &caller, &app)).into_response())
 }
 

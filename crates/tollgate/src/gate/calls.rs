@@ -9,7 +9,7 @@ use tollgate_core::lanes::{
     Act, Acted, CallId, Claimed, Explanation, Lease, NewCall, Payload, QueueSpec, Record, Scope,
     Write,
 };
-use tollgate_core::{LaneName, LimitName, Now, QueueName, Span};
+use tollgate_core::{LaneName, Limit, LimitName, Now, QueueName, Span};
 use tollgate_engine::{Call, Engine, Error, Job, Outcome, Schedule, StoreError, When, Worked};
 
 impl Tollgate {
@@ -301,14 +301,16 @@ impl Tollgate {
         self.engine()?.schedule(name, queue, when, call).await
     }
 
-    /// Like [`Self::schedule`], with a call whose times are written as from the epoch.
+    /// Like [`Self::schedule`], with a call whose times are written as from the epoch, and with limits that
+    /// come along with it.
     pub async fn schedule_new(
         &self,
         name: &str,
         when: When,
         call: NewCall,
+        limits: Vec<(String, Limit)>,
     ) -> Result<Schedule, Error> {
-        self.engine()?.schedule_new(name, when, call).await
+        self.engine()?.schedule_new(name, when, call, limits).await
     }
 
     /// Removes a schedule; says whether there was one.

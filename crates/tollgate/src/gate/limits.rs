@@ -1,7 +1,7 @@
 //! Limits: defined, changed, pinned, overridden, removed, and looked at.
 
 use super::{Backend, Tollgate};
-use tollgate_core::Limit;
+use tollgate_core::{Definition, Limit, LimitName};
 use tollgate_engine::{Audited, Error, LimitState};
 
 impl Tollgate {
@@ -64,13 +64,25 @@ impl Tollgate {
         self.engine()?.audit(before, most).await
     }
 
-    /// Puts a value over what callers define (`None`: takes it away again).
+    /// Puts a value over what callers define (`None`: takes it away again): a rate over their rates, calls at
+    /// a time over theirs. What it does not say is as they say.
     pub async fn pin(&self, who: &str, name: &str, limit: Option<Limit>) -> Result<(), Error> {
         match (&self.backend, limit) {
             (Backend::Memory(limiter), Some(limit)) => Ok(limiter.pin(who, name, limit)?),
             (Backend::Memory(limiter), None) => Ok(limiter.unpin(who, name)?),
             (Backend::Embedded(engine), limit) => engine.pin(who, name, limit).await,
         }
+    }
+
+    /// Of limits that come along with calls, those that are to go along in their act: see
+    /// [`Act::define`](crate::lanes::Act::define). Where an operator defined or pinned one, it is changed as
+    /// callers change it: the newest definition wins, unless it is pinned.
+    pub async fn coming_along(
+        &self,
+        who: &str,
+        limits: Vec<(String, Limit)>,
+    ) -> Result<Vec<(LimitName, Definition)>, Error> {
+        self.engine()?.coming_along(who, limits).await
     }
 
     /// Whether a limit is defined so, as this process knows it: cheaper than to look at it.

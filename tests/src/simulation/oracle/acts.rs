@@ -22,7 +22,7 @@ impl Oracle {
     }
 
     fn done(&mut self, act: &Act, acted: &Acted, now: Now) -> Checked {
-        let Acted { enqueued, cancelled, revived, written, counted } = acted;
+        let Acted { enqueued, duplicates: _, cancelled, revived, written, counted } = acted;
         let parts = [enqueued.len(), cancelled.len(), revived.len(), written.len()];
         let answered = (parts, counted.len());
         let Act { enqueue, cancel, revive, write, count_down, .. } = act;

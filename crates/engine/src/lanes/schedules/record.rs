@@ -8,13 +8,15 @@ use serde::{Deserialize, Serialize};
 use tollgate_core::contract::StoreError;
 use tollgate_core::lanes::{NewCall, Payload};
 use tollgate_core::{
-    Cron, Key, LaneName, LimitName, Partition, Priority, QueueName, Timestamp, Toll,
+    Cron, Key, LaneName, Limit, LimitName, Partition, Priority, QueueName, Timestamp, Toll,
 };
 
 #[derive(Serialize, Deserialize)]
 pub(super) struct ScheduleRecord {
     when: WhenRecord,
     call: CallRecord,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    limits: Vec<(String, Limit)>,
     is_paused: bool,
     next: Option<Timestamp>,
     last: Option<Timestamp>,
@@ -79,6 +81,7 @@ impl ScheduleRecord {
                 envelope: STANDARD_NO_PAD.encode(call.payload.envelope()),
                 body: STANDARD_NO_PAD.encode(call.payload.body()),
             },
+            limits: schedule.limits.clone(),
             is_paused: schedule.is_paused,
             next: schedule.next,
             last: schedule.last,
@@ -89,7 +92,7 @@ impl ScheduleRecord {
 
     pub(super) fn read(name: &str, bytes: &[u8]) -> Result<Schedule, Error> {
         let record: Self = serde_json::from_slice(bytes).map_err(|error| damaged(&error))?;
-        let Self { when, call, is_paused, next, last, problem } = record;
+        let Self { when, call, limits, is_paused, next, last, problem } = record;
         let key = |text: Option<String>| text.map(|text| Key::new(&text)).transpose();
         let tolls = call.tolls.into_iter().map(|toll| -> Result<_, Error> {
             Ok(Toll {
@@ -120,6 +123,7 @@ impl ScheduleRecord {
                 supersedes: key(call.supersedes)?,
                 payload: Payload::new(&envelope, &body)?,
             },
+            limits,
             is_paused,
             next,
             last,
