@@ -20,6 +20,7 @@ mod config;
 mod handed_out;
 mod http;
 mod lease;
+mod qstash;
 mod receipt;
 mod seal;
 mod server;
