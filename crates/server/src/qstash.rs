@@ -6,5 +6,7 @@
 #![cfg_attr(not(test), expect(dead_code, reason = "the handlers that use it come after it"))]
 
 mod destination;
+mod digest;
+mod draft;
 mod error;
 mod percent;
