@@ -11,3 +11,4 @@ mod digest;
 mod draft;
 mod error;
 mod percent;
+mod shape;
