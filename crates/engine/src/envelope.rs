@@ -1,4 +1,4 @@
-//! What goes with a call's body: the trace it is part of, and how it is delivered.
+//! What goes with a call's body: the trace it is part of, how it is delivered, and a card.
 
 mod record;
 mod trace;
@@ -11,7 +11,7 @@ use tollgate_core::lanes::Payload;
 use tollgate_core::{Span, Timestamp};
 
 /// What goes with a call's body. Limits and lanes do not look at it; whoever makes the call does.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Clone, PartialEq, Eq, Default)]
 pub struct Envelope {
     /// Of which trace the call is a part: W3C's `traceparent`.
     pub trace: Option<TraceParent>,
@@ -19,6 +19,18 @@ pub struct Envelope {
     pub accepted: Option<Timestamp>,
     /// How it is delivered, as far as that is not for its queue to say.
     pub delivery: Delivery,
+    /// What the face of another API keeps with the call: nobody else looks into it; empty: none.
+    pub card: Box<[u8]>,
+}
+
+impl fmt::Debug for Envelope {
+    /// A card may hold keys.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { trace, accepted, delivery, card } = self;
+        let mut shown = f.debug_struct("Envelope");
+        shown.field("trace", trace).field("accepted", accepted).field("delivery", delivery);
+        shown.field("card_bytes", &card.len()).finish()
+    }
 }
 
 /// How calls are delivered over HTTP. A queue says it for all its calls, and a call for itself: what is

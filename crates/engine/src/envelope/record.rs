@@ -1,10 +1,16 @@
-//! Envelopes and deliveries as they are kept: JSON, where what is not said is left out.
+//! Envelopes and deliveries as they are kept: JSON, where what is not said is left out. A card stands
+//! before it as it is: it is not read where nobody asks for it, and JSON in JSON would be longer.
 
 use super::{CostPath, Delivery, Envelope, TraceParent};
 use crate::error::Error;
 use serde::{Deserialize, Serialize};
 use tollgate_core::contract::StoreError;
+use tollgate_core::lanes::payload::EnvelopeTooLong;
 use tollgate_core::{Span, Timestamp};
+
+/// The first byte where there is a card: no JSON begins with it. Its length follows in two bytes, low
+/// one first, then the card, and then the JSON.
+const CARD: u8 = 0;
 
 #[derive(Serialize, Deserialize)]
 struct EnvelopeRecord {
@@ -41,17 +47,35 @@ struct DeliveryRecord {
 }
 
 pub(super) fn write_envelope(envelope: &Envelope) -> Result<Vec<u8>, Error> {
-    let Envelope { trace, accepted, delivery } = envelope;
+    let Envelope { trace, accepted, delivery, card } = envelope;
     let trace = trace.as_ref().map(|trace| trace.as_str().to_owned());
     let delivery = DeliveryRecord::new(delivery);
     let record = EnvelopeRecord { trace, accepted: *accepted, delivery };
-    serde_json::to_vec(&record).map_err(|error| damaged(&error))
+    let mut bytes = Vec::new();
+    if !card.is_empty() {
+        let too_long = |_| EnvelopeTooLong { bytes: card.len() };
+        let length = u16::try_from(card.len()).map_err(too_long)?;
+        bytes.push(CARD);
+        bytes.extend(length.to_le_bytes());
+        bytes.extend_from_slice(card);
+    }
+    serde_json::to_writer(&mut bytes, &record).map_err(|error| damaged(&error))?;
+    Ok(bytes)
 }
 
 pub(super) fn read_envelope(bytes: &[u8]) -> Result<Envelope, Error> {
-    let record: EnvelopeRecord = serde_json::from_slice(bytes).map_err(|error| damaged(&error))?;
-    let trace = record.trace.and_then(|trace| TraceParent::new(&trace));
-    Ok(Envelope { trace, accepted: record.accepted, delivery: record.delivery.delivery() })
+    let (card, json) = card_of(bytes).ok_or_else(|| damaged(&"its card is cut short"))?;
+    let record: EnvelopeRecord = serde_json::from_slice(json).map_err(|error| damaged(&error))?;
+    let EnvelopeRecord { trace, accepted, delivery } = record;
+    let trace = trace.and_then(|trace| TraceParent::new(&trace));
+    Ok(Envelope { trace, accepted, delivery: delivery.delivery(), card: card.into() })
+}
+
+/// The card, and what follows; `None` if there is less than it says.
+fn card_of(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
+    let Some((&CARD, rest)) = bytes.split_first() else { return Some((&[], bytes)) };
+    let (length, rest) = rest.split_first_chunk()?;
+    rest.split_at_checked(u16::from_le_bytes(*length).into())
 }
 
 pub(super) fn write_delivery(delivery: &Delivery) -> Result<Box<[u8]>, Error> {
@@ -110,6 +134,7 @@ fn damaged(error: &dyn std::fmt::Display) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use tollgate_core::lanes::payload::ENVELOPE_BYTES_MAX;
 
     #[test]
     fn everything_is_read_as_it_was_written() {
@@ -132,13 +157,19 @@ mod tests {
         };
         let trace = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
         for envelope in [
-            Envelope { trace: TraceParent::new(trace), accepted: None, delivery: delivery.clone() },
+            Envelope {
+                trace: TraceParent::new(trace),
+                accepted: None,
+                delivery: delivery.clone(),
+                card: (*b"{}\0\xff").into(),
+            },
+            Envelope { card: vec![7; 30_000].into(), ..Envelope::default() },
             Envelope { delivery: delivery.clone(), ..Envelope::default() },
             Envelope { trace: TraceParent::new(trace), ..Envelope::default() },
             Envelope {
                 trace: TraceParent::new(trace),
                 accepted: Some(Timestamp::MAX),
-                delivery: Delivery::default(),
+                ..Envelope::default()
             },
             Envelope::default(),
         ] {
@@ -147,5 +178,35 @@ mod tests {
             assert_eq!(Envelope::of(&payload).unwrap(), envelope);
         }
         assert_eq!(Delivery::from_bytes(&delivery.to_bytes().unwrap()).unwrap(), delivery);
+    }
+
+    #[test]
+    fn an_envelope_without_a_card_is_kept_as_it_always_was() {
+        let kept = br#"{"destination":"https://a.example/","retries":3}"#;
+        let destination = Some("https://a.example/".to_owned());
+        let delivery = Delivery { destination, retries: Some(3), ..Delivery::default() };
+        let envelope = Envelope { delivery, ..Envelope::default() };
+        assert_eq!(write_envelope(&envelope).unwrap(), kept);
+        assert_eq!(read_envelope(kept).unwrap(), envelope);
+    }
+
+    #[test]
+    fn a_card_that_is_too_long_or_cut_short_is_refused() {
+        let with = |bytes: usize| Envelope { card: vec![7; bytes].into(), ..Envelope::default() };
+        for bytes in [ENVELOPE_BYTES_MAX, 70_000] {
+            let refused = with(bytes).around(b"").unwrap_err().to_string();
+            assert!(refused.contains("may have up to"), "{refused}");
+        }
+        let whole = write_envelope(&with(9)).unwrap();
+        for length in 0..whole.len() {
+            assert!(read_envelope(&whole[..length]).is_err(), "{length}");
+        }
+    }
+
+    #[test]
+    fn a_card_is_not_printed() {
+        let envelope = Envelope { card: (*b"secret").into(), ..Envelope::default() };
+        let shown = format!("{envelope:?}");
+        assert!(shown.contains("card_bytes: 6") && !shown.contains("115"), "{shown}");
     }
 }

@@ -133,6 +133,12 @@ impl Call {
         self
     }
 
+    /// What the face of another API keeps with it, as it is; empty: nothing. A client does not send it.
+    pub fn card(mut self, card: impl Into<Box<[u8]>>) -> Self {
+        self.envelope.card = card.into();
+        self
+    }
+
     /// Higher goes first in its lane and at its meters, from 0 to 9; 0 by default.
     pub fn priority(self, priority: Priority) -> Self {
         Self { priority, ..self }
