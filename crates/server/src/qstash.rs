@@ -10,5 +10,6 @@ mod destination;
 mod digest;
 mod draft;
 mod error;
+mod filter;
 mod percent;
 mod shape;
