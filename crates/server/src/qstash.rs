@@ -5,6 +5,7 @@
 //! computed from both. Nothing of that does IO.
 #![cfg_attr(not(test), expect(dead_code, reason = "the handlers that use it come after it"))]
 
+mod callback;
 mod card;
 mod destination;
 mod digest;
