@@ -3,6 +3,7 @@
 use super::draft::{Draft, KeyDraft, Pair, Redact, Start};
 use super::error::Fault;
 use serde::{Deserialize, Serialize};
+use std::fmt;
 use std::ops::Not;
 use tollgate::lanes::payload::ENVELOPE_BYTES_MAX;
 use tollgate::{Delivery, Span, Timestamp};
@@ -12,7 +13,7 @@ const ENVELOPE_REST_BYTES: usize = 256;
 const NANOS_PER_MILLI: u64 = 1_000_000;
 
 /// What the face knows of a message beyond how it is delivered. Names are short, for each call has one.
-#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub(super) struct Card {
     /// When it was accepted. Messages of a schedule say it by their calls.
     #[serde(rename = "c")]
@@ -128,6 +129,13 @@ pub(super) enum CardError {
 impl From<CardError> for Fault {
     fn from(error: CardError) -> Self {
         Self::invalid(error)
+    }
+}
+
+impl fmt::Debug for Card {
+    /// Headers hold keys.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Card").field("created_ms", &self.created_ms).finish_non_exhaustive()
     }
 }
 

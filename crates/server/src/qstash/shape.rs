@@ -25,7 +25,7 @@ const FORWARD: &str = "upstash-forward-";
 pub(super) type HeaderMapWire = BTreeMap<String, Vec<String>>;
 
 /// A message as it is kept.
-#[derive(Debug, Clone, Copy)]
+#[derive(Clone, Copy)]
 pub(super) struct Kept<'a> {
     /// Its id, as in `msg_1`.
     pub(super) id: &'a str,
@@ -40,7 +40,7 @@ pub(super) struct Kept<'a> {
 }
 
 /// What came back from a destination.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Clone, Copy, Default)]
 pub(super) struct Response<'a> {
     /// Its status; 0 if nothing came back.
     pub(super) status: u16,

@@ -10,7 +10,6 @@ use serde_json::{Map, Value};
 pub(in crate::qstash) const BATCH_MAX: usize = 1_000;
 
 /// One item of a batch.
-#[derive(Debug)]
 pub(in crate::qstash) struct BatchItem {
     /// Where it goes: a url, or the name of a group.
     pub(in crate::qstash) destination: String,

@@ -37,7 +37,7 @@ const CALLBACK_SETTINGS: [&str; 11] = [
 const UNHEARD: [&str; 3] = ["telemetry-", "workflow-", "feature-set"];
 
 /// Headers by what they are for. Values are trimmed, and what is empty is not there.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(super) struct Sorted<'a> {
     /// Settings by their names in lower case, without what all begin with.
     settings: BTreeMap<String, Vec<&'a str>>,

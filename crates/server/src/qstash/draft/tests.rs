@@ -2,6 +2,7 @@
 
 use super::incoming::{BATCH_MAX, read_batch, request_headers};
 use super::*;
+use crate::qstash::card::{Accepted, Card};
 use crate::qstash::error::Fault;
 use proptest::prelude::*;
 use tollgate::push::expression::Expression;
@@ -228,6 +229,18 @@ fn what_is_wrong_with_a_callback_is_said_at_once() {
     assert!(of("Upstash-Callback-Forward-Host", "x").contains("header host"));
     let wrong = error(&[("Upstash-Failure-Callback", "ftp://user:secret@a.example")]);
     assert!(wrong.starts_with("Upstash-Failure-Callback: ") && !wrong.contains("secret"));
+}
+
+#[test]
+fn no_value_of_a_header_is_printed() {
+    let draft = draft(&[
+        ("Upstash-Forward-Authorization", "secret"),
+        ("Upstash-Callback", "https://u:secret@c.example/"),
+        ("Upstash-Callback-Forward-Authorization", "secret"),
+    ]);
+    assert!(!format!("{draft:?}").contains("secret"));
+    let card = Card::new(&draft, Accepted::default());
+    assert!(!format!("{card:?}").contains("secret"));
 }
 
 #[test]

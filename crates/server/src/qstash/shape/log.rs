@@ -27,7 +27,7 @@ pub(in crate::qstash) enum State {
 }
 
 /// Something that happened to a message.
-#[derive(Debug, Clone, Copy)]
+#[derive(Clone, Copy)]
 pub(in crate::qstash) struct Happened<'a> {
     /// When, in milliseconds of the wall clock.
     pub(in crate::qstash) time_ms: u64,
@@ -42,7 +42,7 @@ pub(in crate::qstash) struct Happened<'a> {
 }
 
 /// A line of the log.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(in crate::qstash) struct LogWire {
     time: u64,

@@ -5,7 +5,7 @@ use crate::qstash::draft::Redact;
 use serde::Serialize;
 
 /// A message.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(in crate::qstash) struct MessageWire {
     message_id: String,
@@ -47,7 +47,7 @@ pub(in crate::qstash) struct MessageWire {
 }
 
 /// A message that is dead.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(in crate::qstash) struct DeadWire {
     dlq_id: String,

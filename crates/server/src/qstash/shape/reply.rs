@@ -65,7 +65,7 @@ pub(in crate::qstash) struct Retried {
 }
 
 /// A page of the dead.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Serialize)]
 pub(in crate::qstash) struct DeadPage {
     /// Where to go on, if there are more.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -75,7 +75,7 @@ pub(in crate::qstash) struct DeadPage {
 }
 
 /// A page of the log, for those who call it events.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Serialize)]
 pub(in crate::qstash) struct EventsPage {
     /// Where to go on, if there are more.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -85,7 +85,7 @@ pub(in crate::qstash) struct EventsPage {
 }
 
 /// A page of the log.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Serialize)]
 pub(in crate::qstash) struct LogsPage {
     /// Where to go on, if there are more.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -95,7 +95,7 @@ pub(in crate::qstash) struct LogsPage {
 }
 
 /// The keys that deliveries are signed with.
-#[derive(Clone, PartialEq, Eq, Serialize)]
+#[derive(Serialize)]
 pub(in crate::qstash) struct SigningKeysWire {
     /// The one in use.
     pub(in crate::qstash) current: String,

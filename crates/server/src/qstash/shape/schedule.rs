@@ -36,7 +36,7 @@ pub(in crate::qstash) struct Scheduled<'a> {
 }
 
 /// A schedule.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(in crate::qstash) struct ScheduleWire {
     schedule_id: String,
