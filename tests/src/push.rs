@@ -4,6 +4,7 @@ mod bearing;
 mod changing;
 mod delivering;
 mod encrypted;
+mod mannered;
 mod signed;
 mod upstream;
 mod within;

@@ -2,7 +2,8 @@
 //!
 //! What is decided before and after a call is sent does no IO: where to and whether that may be
 //! ([`destination`], [`address`]), with which [`headers`] and [`signature`], what came of it
-//! (`verdict`), when to come again ([`expression`], [`feedback`]). The [`Pusher`] runs a worker for each
+//! (`verdict`), when to come again ([`expression`], [`feedback`]); for calls of another API the words are
+//! those of its [`Manner`]. The [`Pusher`] runs a worker for each
 //! queue that is delivered, and a client with its pool of connections for all of them.
 
 pub mod address;
@@ -16,6 +17,7 @@ pub mod destination;
 pub mod expression;
 pub mod feedback;
 pub mod headers;
+mod manner;
 mod pusher;
 mod request;
 mod resolver;
@@ -26,4 +28,5 @@ mod verdict;
 
 pub use answer::{Answer, Answered};
 pub use client::{PushError, PushSettings};
+pub use manner::{Attempt, Manner, Sent};
 pub use pusher::Pusher;

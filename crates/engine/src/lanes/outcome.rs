@@ -3,6 +3,8 @@
 use super::Call;
 use crate::error::{AskError, Error, RESERVED};
 use std::fmt::Display;
+#[cfg(feature = "push")]
+use tollgate_core::lanes::act::REPORT_BYTES_MAX;
 use tollgate_core::lanes::{Act, Lease, Settle, Settlement};
 use tollgate_core::{LimitName, Now, QueueName, Span};
 
@@ -98,6 +100,16 @@ impl Outcome {
     pub(super) fn alone(&self) -> Option<Self> {
         let alone = || Self { enqueue: Vec::new(), then: Act::default(), ..self.clone() };
         self.stands_alone.then(alone)
+    }
+
+    /// The same without a report that is longer than one may be: what was done is not done again for that.
+    #[cfg(feature = "push")]
+    pub(crate) fn within_bounds(mut self) -> Self {
+        if self.report.len() > REPORT_BYTES_MAX {
+            tracing::warn!(bytes = self.report.len(), "a report is too long and was left out");
+            self.report = [].into();
+        }
+        self
     }
 
     /// What else is changed in the same act: records, joins, other calls.

@@ -4,6 +4,7 @@
 use super::address::AddressPolicy;
 use super::answer::Answer;
 use super::connector::Connector;
+use super::manner::Manner;
 use super::resolver::Resolver;
 use super::signature::Signing;
 use super::tracer::AttemptTracer;
@@ -57,6 +58,8 @@ pub struct PushSettings {
     pub signing: Option<Signing>,
     /// Who traces attempts, if anyone.
     pub tracer: Option<AttemptTracer>,
+    /// How calls that carry a card are sent and judged; `None`: as all others.
+    pub manner: Option<Arc<dyn Manner>>,
     /// Authorities that are trusted besides those of the system.
     pub authorities: Vec<CertificateDer<'static>>,
 }
@@ -69,6 +72,7 @@ impl Default for PushSettings {
             body_bytes_max: BODY_BYTES_MAX,
             signing: None,
             tracer: None,
+            manner: None,
             authorities: Vec::new(),
         }
     }

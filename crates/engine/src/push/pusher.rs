@@ -4,7 +4,8 @@ use super::answer::Answered;
 use super::callback::{self, QUEUE_SUFFIX};
 use super::caps;
 use super::client::{BODY_BYTES_SHOWN, Client, PushError, PushSettings, Unheard};
-use super::request::request;
+use super::manner::Attempt;
+use super::request::{Sending, request};
 use super::tracer::{AttemptEnd, word};
 use super::verdict::{Case, verdict};
 use crate::envelope::Delivery;
@@ -180,16 +181,31 @@ impl<S: Lanes + Clone + 'static> Pusher<S> {
         if let Some(traced) = &traced {
             job.envelope.trace = Some(traced.parent.clone());
         }
-        let answered = self.send(&mut job, &delivery).await;
+        let manner = self.settings.manner.as_deref().filter(|_| !job.envelope.card.is_empty());
+        let body = Bytes::from(std::mem::take(&mut job.body));
+        // Nobody else asks for it again.
+        let sent = manner.map(|_| body.clone()).unwrap_or_default();
+        let (signing, wall) = (self.settings.signing.as_ref(), self.engine.wall());
+        let sending = Sending { queue, job: &job, delivery: &delivery, signing, manner, wall };
+        let answered = self.send(sending, body).await;
         let wall = self.engine.wall();
-        let case = Case { delivery: &delivery, spec: &spec.queue, tried: job.tried, wall };
-        let (outcome, becomes) = verdict(case, &answered);
+        let (outcome, becomes) = match manner {
+            Some(manner) => {
+                let (job, delivery, body, spec) = (&job, &delivery, &*sent, &spec.queue);
+                let attempt = Attempt { queue, job, delivery, body, spec, wall };
+                (manner.judge(&attempt, &answered).within_bounds(), None)
+            }
+            None => {
+                let case = Case { delivery: &delivery, spec: &spec.queue, tried: job.tried, wall };
+                let (outcome, becomes) = verdict(case, &answered);
+                (outcome, Some(becomes))
+            }
+        };
         if let Some(traced) = traced {
             (traced.end)(AttemptEnd { outcome: word(outcome.settlement()), at: wall });
         }
-        let Some(call) = callback::callback((queue, &job), &delivery, &answered, becomes) else {
-            return outcome;
-        };
+        let callback = |becomes| callback::callback((queue, &job), &delivery, &answered, becomes);
+        let Some(call) = becomes.and_then(callback) else { return outcome };
         match self.callback_queue(queue).await {
             Ok(queue) => outcome.enqueue(queue, call).standing_alone(),
             Err(error) => {
@@ -201,16 +217,16 @@ impl<S: Lanes + Clone + 'static> Pusher<S> {
     }
 
     /// Sends a call, and waits for the answer as long as it may take.
-    async fn send(&self, job: &mut Job, delivery: &Delivery) -> Answered {
+    async fn send(&self, sending: Sending<'_>, body: Bytes) -> Answered {
         let began = self.engine.clock_now();
-        let body = Bytes::from(std::mem::take(&mut job.body));
-        let signing = self.settings.signing.as_ref();
+        let delivery = sending.delivery;
         let timeout = delivery.timeout.unwrap_or(self.settings.timeout);
-        let is_wanted = !delivery.costs.is_empty()
+        let is_wanted = sending.manner.is_some()
+            || !delivery.costs.is_empty()
             || delivery.callback.is_some()
             || delivery.failure_callback.is_some();
         let most = if is_wanted { self.settings.body_bytes_max } else { BODY_BYTES_SHOWN };
-        let answer = match request(job, body, delivery, signing, self.engine.wall()) {
+        let answer = match request(sending, body) {
             Ok(request) => {
                 let sent = self.client.send(request, most, self.engine.rest(timeout)).await;
                 sent.map_err(|unheard| match unheard {

@@ -92,6 +92,7 @@ impl PushWire {
             body_bytes_max: usize::try_from(bytes).unwrap_or(usize::MAX),
             signing: signing(self.signing_key.as_deref(), self.signing_key_other.as_deref())?,
             tracer: None,
+            manner: None,
             authorities: self.ca_file.as_deref().map_or(Ok(Vec::new()), authorities)?,
         })
     }
