@@ -3,7 +3,8 @@
 use super::client::request;
 use super::started::{Kept, Started};
 use serde_json::{Value, json};
-use tollgate::Outcome;
+use tollgate::lanes::QueueSpec;
+use tollgate::{Call, Outcome};
 use tollgate_server::Settings;
 
 /// Starts a call of the queue `q`; its id and lease.
@@ -102,6 +103,23 @@ async fn a_report_is_kept_from_those_who_look_if_that_is_chosen() {
     assert_eq!((event.get("report"), &event["report_bytes"]), (None, &json!(15)));
     let history = server.get("/v1/history").await;
     assert!(!history.text.contains("DE02"), "{}", history.text);
+}
+
+#[tokio::test]
+async fn that_a_call_was_accepted_is_told_without_its_envelope() {
+    let server = Started::kept().await;
+    let spec = QueueSpec { tells_accepted: true, ..QueueSpec::default() };
+    server.gate.queue("q", spec).await.unwrap();
+    let call = Call::new("a").card(*b"DE02");
+    let id = server.gate.enqueue("q", call).await.unwrap();
+    let call = server.get(&format!("/v1/calls/{}", id.0)).await;
+    let history = server.get("/v1/history?queue=q").await;
+    let events = [call.success()["history"].clone(), history.success()["events"].clone()];
+    let told = events.map(|it| (it[0]["event"].clone(), it.as_array().map(Vec::len)));
+    assert_eq!(told, [(); 2].map(|()| (json!("enqueued"), Some(1))));
+    for answer in [call, history] {
+        assert!(!answer.text.contains("DE02"), "{}", answer.text);
+    }
 }
 
 #[tokio::test]
