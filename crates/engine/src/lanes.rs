@@ -319,6 +319,17 @@ impl<S: Lanes + 'static> Engine<S> {
         Worker::new(self.clone(), queue)
     }
 
+    /// Records whose keys begin so, by key, after one. May cost a look at every record.
+    pub async fn records_of(
+        &self,
+        prefix: &str,
+        after: Option<&str>,
+        most: usize,
+    ) -> Result<Vec<(Key, Record)>, Error> {
+        let after = after.map(Key::new).transpose()?;
+        Ok(self.parts.store.records_of(prefix.to_owned(), after, most).await?)
+    }
+
     /// The bytes that are kept under a key, with their revision.
     pub async fn record(&self, key: &str) -> Result<Option<Record>, Error> {
         Ok(self.parts.store.records(vec![Key::new(key)?]).await?.pop().flatten())

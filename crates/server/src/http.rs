@@ -2,7 +2,7 @@
 
 mod audit;
 pub(crate) mod body;
-mod caller;
+pub(crate) mod caller;
 mod calls;
 mod claim;
 mod consume;
@@ -20,7 +20,7 @@ mod limits;
 mod meters;
 pub(crate) mod metrics;
 pub(crate) mod openapi;
-mod origin;
+pub(crate) mod origin;
 mod path;
 pub(crate) mod problem;
 mod queues;

@@ -7,10 +7,23 @@
 
 mod callback;
 mod card;
+mod deliver;
 mod destination;
 mod digest;
 mod draft;
 mod error;
+mod face;
 mod filter;
+mod groups;
+mod kept;
+mod keys;
+mod letter;
+mod names;
 mod percent;
+mod publish;
+mod queues;
+mod routing;
 mod shape;
+
+pub(crate) use deliver::QstashManner;
+pub(crate) use face::{Face, Shared};

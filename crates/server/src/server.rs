@@ -9,6 +9,7 @@ use crate::http::figures::Figures;
 use crate::http::guard::Door;
 use crate::http::history::Readers;
 use crate::http::{App, routes};
+use crate::qstash::{self, Face, QstashManner};
 use crate::seal::{Seal, SealError};
 use crate::shutdown::{Shutdown, ShutdownBell, shutdown};
 use crate::tls::Tls;
@@ -102,6 +103,9 @@ pub enum StartError {
     /// There is no key.
     #[error(transparent)]
     Seal(#[from] SealError),
+    /// The keys that messages are signed with cannot be read.
+    #[error("the signing keys of the QStash API cannot be read: {0}")]
+    Qstash(String),
     /// Calls cannot be delivered.
     #[error(transparent)]
     Push(#[from] PushError),
@@ -138,6 +142,9 @@ impl Server {
         let Settings { listen, tokens, tls, redact_bodies, leave, mut push, .. } = settings;
         let traces = Arc::new(traces);
         push.tracer = tracer(&traces).or(push.tracer);
+        let qstash = Arc::new(qstash::Shared::default());
+        qstash.load(&gate).await?;
+        push.manner = Some(Arc::new(QstashManner::new(qstash.clone())));
         let tokens = Tokens::new(tokens)?;
         check_reach(&tokens, listen)?;
         let tokens = KnownTokens::new(tokens);
@@ -160,7 +167,8 @@ impl Server {
             traces,
         };
         let app = Arc::new(app);
-        let door = Arc::new(routes::door(app.clone()));
+        let face = Face::new(app.clone(), qstash);
+        let door = Arc::new(routes::door(app.clone(), face));
         Ok(Self { listener, address, tls, leave, pusher, app, door, bell, shutdown, exporting })
     }
 
@@ -236,10 +244,11 @@ impl Server {
                 // Takes note of connections that ended, so that there is room for others.
                 Some(_) = connections.join_next() => {}
                 accepted = self.listener.accept(), if has_room => match accepted {
-                    Ok((stream, _)) => {
+                    Ok((stream, peer)) => {
                         let (door, shutdown) = (self.door.clone(), self.shutdown.clone());
                         let tls = self.tls.clone();
-                        connections.spawn(connection::answer(stream, tls, door, shutdown));
+                        let accepted = (stream, peer.ip());
+                        connections.spawn(connection::answer(accepted, tls, door, shutdown));
                     }
                     Err(error) => {
                         tracing::warn!(%error, "connection not accepted");

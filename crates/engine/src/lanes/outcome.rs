@@ -5,8 +5,8 @@ use crate::error::{AskError, Error, RESERVED};
 use std::fmt::Display;
 #[cfg(feature = "push")]
 use tollgate_core::lanes::act::REPORT_BYTES_MAX;
-use tollgate_core::lanes::{Act, Lease, Settle, Settlement};
-use tollgate_core::{LimitName, Now, QueueName, Span};
+use tollgate_core::lanes::{Act, Lease, NewCall, Settle, Settlement};
+use tollgate_core::{Definition, LimitName, Now, QueueName, Span};
 
 /// What came of a start. A handler gives one back, or what can be made one: nothing is done, an error
 /// is to be tried again.
@@ -82,6 +82,18 @@ impl Outcome {
     /// A call that is enqueued in the same act.
     pub fn enqueue(mut self, queue: impl Into<String>, call: Call) -> Self {
         self.enqueue.push((queue.into(), call));
+        self
+    }
+
+    /// A call that is enqueued in the same act, as the store takes it.
+    pub fn enqueue_new(mut self, call: NewCall) -> Self {
+        self.then.enqueue.push(call);
+        self
+    }
+
+    /// Limits that come along with the calls that are enqueued.
+    pub fn define(mut self, limits: impl IntoIterator<Item = (LimitName, Definition)>) -> Self {
+        self.then.define.extend(limits);
         self
     }
 

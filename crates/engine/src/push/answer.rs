@@ -114,7 +114,7 @@ impl Answered {
     }
 
     /// What is said about the attempt in the history; `told_by` says which header asked for a pause.
-    pub(super) fn report(&self, told_by: Option<&'static str>) -> Vec<u8> {
+    pub fn report(&self, told_by: Option<&'static str>) -> Vec<u8> {
         let record = ReportRecord { told_by, ..self.record(BODY_SHOWN_MAX) };
         let mut report = serde_json::to_vec(&record).unwrap_or_default();
         // Escapes make a text up to six times as long.

@@ -58,6 +58,12 @@ pub fn pause(status: StatusCode, headers: &HeaderMap, wall: Timestamp) -> Option
     }
 }
 
+/// When an answer says to come again, whatever its status: the latest of all that it says. Longer than
+/// [`PAUSE_MAX`] is told as it is.
+pub fn come_again(headers: &HeaderMap, wall: Timestamp) -> Option<Span> {
+    retry_after(headers, wall).or_else(|| reset(headers, wall)).map(|pause| pause.span)
+}
+
 /// When one limit of the upstream is as new.
 struct Reset {
     pause: Pause,

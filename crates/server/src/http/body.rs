@@ -47,7 +47,7 @@ pub(super) struct Large {
 pub(crate) struct Room(Arc<Semaphore>);
 
 /// A share of the room. It is given back when this is dropped.
-pub(super) type Taken = Vec<OwnedSemaphorePermit>;
+pub(crate) type Taken = Vec<OwnedSemaphorePermit>;
 
 impl Room {
     /// Takes as much more as so many bytes need.
@@ -149,7 +149,7 @@ impl<T: Serialize> IntoResponse for Json<T> {
 }
 
 /// An answer in JSON, declared as `content_type`.
-pub(super) fn json(value: &impl Serialize, content_type: &'static str) -> Response {
+pub(crate) fn json(value: &impl Serialize, content_type: &'static str) -> Response {
     // Our wire types have text keys and no maps that fail: this cannot happen, and is not hidden.
     match serde_json::to_vec(value) {
         Ok(bytes) => ([(CONTENT_TYPE, content_type)], Body::from(bytes)).into_response(),
@@ -158,6 +158,11 @@ pub(super) fn json(value: &impl Serialize, content_type: &'static str) -> Respon
             StatusCode::INTERNAL_SERVER_ERROR.into_response()
         }
     }
+}
+
+/// Reads a body of any kind, with the share of the room for large ones that it takes.
+pub(crate) async fn read_any(body: Body, room: &Room) -> Result<(Vec<u8>, Taken), Problem> {
+    in_time(collect(body, Some(room.clone()))).await
 }
 
 /// Reads a body that is empty or declared as JSON.

@@ -19,29 +19,30 @@ pub(crate) struct Caller(Option<Arc<TokenSpec>>);
 
 impl Caller {
     /// Whoever can reach a server that wants no token: an admin of everything.
-    pub(super) const ANYONE: Self = Self(None);
+    pub(crate) const ANYONE: Self = Self(None);
 
     /// Who shows this token.
-    pub(super) fn holder(token: Arc<TokenSpec>) -> Self {
+    pub(crate) fn holder(token: Arc<TokenSpec>) -> Self {
         Self(Some(token))
     }
 
     /// The name of the token; `None` if none was wanted.
-    pub(super) fn token_name(&self) -> Option<&str> {
+    pub(crate) fn token_name(&self) -> Option<&str> {
         self.0.as_ref().map(|token| token.name.as_str())
     }
 
     /// Whether they may do what takes `role`.
-    pub(super) fn may(&self, role: Role) -> bool {
+    pub(crate) fn may(&self, role: Role) -> bool {
         self.0.as_ref().is_none_or(|token| token.roles.allow(role))
     }
 
-    /// The namespace they are bound to; `None` if everything is theirs.
+    /// The name of that namespace.
     pub(super) fn namespace(&self) -> Option<&str> {
         self.bound().map(Namespace::as_str)
     }
 
-    fn bound(&self) -> Option<&Namespace> {
+    /// The namespace they are bound to; `None` if everything is theirs.
+    pub(crate) fn bound(&self) -> Option<&Namespace> {
         self.0.as_ref()?.namespace.as_ref()
     }
 

@@ -6,13 +6,16 @@ use super::origin::is_foreign;
 use super::problem::{Problem, kinds, written};
 use super::roles::RoleTable;
 use crate::access::Role;
+use crate::qstash::Face;
 use axum::Router;
+use axum::body::Body;
 use axum::http::header::{AUTHORIZATION, WWW_AUTHENTICATE};
 use axum::http::{HeaderMap, HeaderValue, Request, Uri};
 use axum::response::{IntoResponse, Response};
 use hyper::body::Incoming;
 use hyper::service::Service;
 use hyper_util::service::TowerToHyperService;
+use std::net::IpAddr;
 use std::sync::Arc;
 
 /// Paths behind this carry a receipt, which is not for the log.
@@ -24,26 +27,33 @@ pub(crate) struct Door {
     app: Arc<App>,
     roles: RoleTable,
     router: TowerToHyperService<Router>,
+    face: Face,
 }
 
 impl Door {
-    pub(super) fn new(app: Arc<App>, roles: RoleTable, router: Router) -> Self {
-        Self { app, roles, router: TowerToHyperService::new(router) }
+    pub(super) fn new(app: Arc<App>, roles: RoleTable, router: Router, face: Face) -> Self {
+        Self { app, roles, router: TowerToHyperService::new(router), face }
     }
 
     /// Answers a request if it may come in, and traces the answer.
-    pub(crate) async fn answer(&self, request: Request<Incoming>) -> Response {
+    pub(crate) async fn answer(&self, request: Request<Incoming>, peer: IpAddr) -> Response {
         if !tracing::enabled!(tracing::Level::DEBUG) {
-            return self.admit(request).await;
+            return self.admit(request, peer).await;
         }
         let (method, uri) = (request.method().clone(), request.uri().clone());
-        let response = self.admit(request).await;
+        let response = self.admit(request, peer).await;
         let status = response.status().as_u16();
         tracing::debug!(%method, path = shown_path(&uri), status, "request answered");
         response
     }
 
-    async fn admit(&self, mut request: Request<Incoming>) -> Response {
+    async fn admit(&self, mut request: Request<Incoming>, peer: IpAddr) -> Response {
+        if Face::is_at(request.uri().path()) {
+            // Boxed: other requests need not carry the room for it.
+            let answered = Box::pin(self.face.answer(request.map(Body::new), peer)).await;
+            self.app.figures.count(&answered);
+            return answered;
+        }
         let caller = match self.caller(&request) {
             Ok(caller) => caller,
             Err(problem) => return self.written(problem.into_response(), &Caller::ANYONE),
@@ -86,7 +96,7 @@ impl Door {
         if self.app.tokens.is_empty() {
             return if is_foreign(headers) { Err(foreign_origin()) } else { Ok(Caller::ANYONE) };
         }
-        let holder = shown_token(headers).and_then(|shown| self.app.tokens.holder(shown));
+        let holder = bearer(headers).and_then(|shown| self.app.tokens.holder(shown));
         holder.map(Caller::holder).ok_or_else(unauthorized)
     }
 }
@@ -95,12 +105,13 @@ fn shown_path(uri: &Uri) -> &str {
     if uri.path().starts_with(RECEIPTS) { RECEIPTS } else { uri.path() }
 }
 
-fn shown_token(headers: &HeaderMap) -> Option<&[u8]> {
+/// The token that a header shows.
+pub(crate) fn bearer(headers: &HeaderMap) -> Option<&[u8]> {
     let (scheme, token) = headers.get(AUTHORIZATION)?.to_str().ok()?.split_once(' ')?;
     scheme.eq_ignore_ascii_case("bearer").then(|| token.trim().as_bytes())
 }
 
-pub(super) fn unauthorized() -> Problem {
+pub(crate) fn unauthorized() -> Problem {
     let detail = "this server wants a token that it knows: send `Authorization: Bearer …` with the value of TOLLGATE_TOKEN, or with one that `tollgate token new` made";
     let problem = Problem::new(kinds::UNAUTHORIZED, detail);
     problem.header(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"))
@@ -114,7 +125,7 @@ fn forbidden(caller: &Caller, role: Role) -> Problem {
     Problem::new(kinds::FORBIDDEN, detail)
 }
 
-fn foreign_origin() -> Problem {
+pub(crate) fn foreign_origin() -> Problem {
     let detail = "a page from elsewhere sends this: only this server's own pages may act on it; start the server with a TOLLGATE_TOKEN to allow others";
     Problem::new(kinds::FOREIGN_ORIGIN, detail)
 }

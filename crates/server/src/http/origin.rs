@@ -9,7 +9,7 @@ use std::net::{IpAddr, SocketAddr};
 
 /// Whether a page from elsewhere sends this. Only browsers say where a request comes from, and not even
 /// they do of what a page reads from what it takes for its own server: then the host's name tells.
-pub(super) fn is_foreign(headers: &HeaderMap) -> bool {
+pub(crate) fn is_foreign(headers: &HeaderMap) -> bool {
     let host = headers.get(HOST).and_then(|host| host.to_str().ok());
     let Some(origin) = headers.get(ORIGIN) else { return host.is_some_and(is_domain) };
     let origin = origin.to_str().ok().and_then(|origin| origin.split_once("://"));

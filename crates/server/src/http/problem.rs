@@ -7,7 +7,7 @@ use super::caller::Caller;
 use super::wire::problem::{ProblemWire, RefusalWire, StreamWire};
 use axum::body::Body;
 use axum::http::header::{CONTENT_LENGTH, CONTENT_TYPE};
-use axum::http::{HeaderName, HeaderValue, Method, Uri};
+use axum::http::{HeaderName, HeaderValue, Method, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use kinds::Kind;
 use std::fmt;
@@ -66,6 +66,12 @@ impl Problem {
     pub(super) fn stream(mut self, accepted: u64, line: u64) -> Self {
         self.0.stream = Some(StreamWire { accepted, line });
         self
+    }
+
+    /// Its status, its code and its words, in the names that the caller uses: for who writes it otherwise.
+    pub(crate) fn told(self, caller: &Caller) -> (StatusCode, &'static str, String) {
+        let (status, code) = (self.0.kind.status, self.0.kind.code);
+        (status, code, self.outward(caller).0.detail)
     }
 
     /// The problem as it travels, in the names that the caller uses.

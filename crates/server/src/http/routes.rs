@@ -7,6 +7,7 @@ use super::{
     meters, metrics, openapi, problem, queues, receipts, schedules, settle,
 };
 use crate::access::Role::{self, Admin, Enqueue, Read, Work};
+use crate::qstash::Face;
 use axum::Router;
 use axum::routing::{MethodRouter, delete, get, post, put};
 use std::sync::Arc;
@@ -97,7 +98,7 @@ pub fn routes() -> Vec<Route> {
 }
 
 /// The way to every route.
-pub(crate) fn door(app: Arc<App>) -> Door {
+pub(crate) fn door(app: Arc<App>, face: Face) -> Door {
     let table = routes();
     let roles = RoleTable::new(&table);
     let table = table.into_iter();
@@ -111,5 +112,5 @@ pub(crate) fn door(app: Arc<App>) -> Door {
         .fallback(problem::unknown_route)
         .method_not_allowed_fallback(problem::method_not_allowed)
         .with_state(app.clone());
-    Door::new(app, roles, router)
+    Door::new(app, roles, router, face)
 }

@@ -161,6 +161,13 @@ impl Draft {
         Ok(draft)
     }
 
+    /// The same to one address.
+    pub(super) fn to(&self, url: &str) -> Self {
+        let target = Target::Url(url.to_owned());
+        let delivery = Delivery { destination: Some(url.to_owned()), ..self.delivery.clone() };
+        Self { target, delivery, ..self.clone() }
+    }
+
     /// How often it is tried again.
     pub(super) fn retries(&self) -> u32 {
         self.delivery.retries.unwrap_or(RETRIES_DEFAULT)

@@ -1,10 +1,16 @@
 //! What is answered to a request that is refused: a status, and `{"error": "…"}`.
 
+use crate::http::caller::Caller;
+use crate::http::problem::Problem;
 use axum::http::StatusCode;
 use axum::http::header::{CONTENT_TYPE, HeaderValue};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 use std::fmt::Display;
+use tollgate::Error;
+
+/// Codes of what is more than there may be.
+const TOO_LARGE: [&str; 3] = ["body_too_large", "call_body_too_long", "too_many_changes"];
 
 /// Why a request is refused. The SDKs show the body as it is.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -64,6 +70,32 @@ impl Fault {
     pub(super) fn body(&self) -> Vec<u8> {
         // A text is always JSON.
         serde_json::to_vec(&FaultWire { error: &self.text }).unwrap_or_default()
+    }
+}
+
+impl Fault {
+    /// What the engine refuses, in the caller's words.
+    pub(super) fn of(error: Error, caller: &Caller) -> Self {
+        Self::told(Problem::from(error), caller)
+    }
+
+    fn told(problem: Problem, caller: &Caller) -> Self {
+        let (status, code, text) = problem.told(caller);
+        match status {
+            // What is too large is over a quota, in the words of this API.
+            _ if TOO_LARGE.contains(&code) => Self::over_quota(text),
+            StatusCode::UNPROCESSABLE_ENTITY => Self::invalid(text),
+            // Its clients take 429 for a limit of their own plan.
+            StatusCode::TOO_MANY_REQUESTS => Self::unavailable(text),
+            status => Self::new(status, text),
+        }
+    }
+}
+
+impl From<Problem> for Fault {
+    /// Of a problem that names nothing of the caller's.
+    fn from(problem: Problem) -> Self {
+        Self::told(problem, &Caller::ANYONE)
     }
 }
 

@@ -12,6 +12,7 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use std::convert::Infallible;
+use std::net::IpAddr;
 use std::pin::pin;
 use std::sync::Arc;
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -23,7 +24,7 @@ const HEAD_BYTES_MAX: usize = 64 * 1024;
 
 /// Answers the requests of one connection until it ends.
 pub(super) async fn answer(
-    stream: TcpStream,
+    (stream, peer): (TcpStream, IpAddr),
     tls: Option<Tls>,
     door: Arc<Door>,
     shutdown: Shutdown,
@@ -31,7 +32,7 @@ pub(super) async fn answer(
     // An answer in two packets must not wait for the first to be acknowledged. Where that cannot be
     // said, answers are late but right.
     let _ = stream.set_nodelay(true);
-    let Some(tls) = tls else { return talk(stream, door, shutdown).await };
+    let Some(tls) = tls else { return talk(stream, peer, door, shutdown).await };
     // Boxed: connections without it need not carry the room for it.
     let secured = Box::pin(async {
         let shaken = tokio::select! {
@@ -39,13 +40,13 @@ pub(super) async fn answer(
             () = shutdown.begun() => None,
         };
         if let Some(stream) = shaken {
-            talk(stream, door, shutdown).await;
+            talk(stream, peer, door, shutdown).await;
         }
     });
     secured.await;
 }
 
-async fn talk<S>(stream: S, door: Arc<Door>, shutdown: Shutdown)
+async fn talk<S>(stream: S, peer: IpAddr, door: Arc<Door>, shutdown: Shutdown)
 where
     S: AsyncRead + AsyncWrite + Unpin,
 {
@@ -54,7 +55,7 @@ where
         let answering = activity.begin();
         let door = &door;
         async move {
-            let mut response = door.answer(request).await;
+            let mut response = door.answer(request, peer).await;
             let calls = response.extensions_mut().remove::<Arc<HandedOut>>();
             Ok::<_, Infallible>(response.map(|body| WatchedBody::new(body, answering, calls)))
         }

@@ -9,7 +9,7 @@ use tollgate_core::lanes::{
     Act, Acted, CallId, Claimed, Explanation, Lease, NewCall, Payload, QueueSpec, Record, Scope,
     Write,
 };
-use tollgate_core::{LaneName, Limit, LimitName, Now, QueueName, Span};
+use tollgate_core::{Key, LaneName, Limit, LimitName, Now, QueueName, Span};
 use tollgate_engine::{Call, Engine, Error, Job, Outcome, Schedule, StoreError, When, Worked};
 
 impl Tollgate {
@@ -203,6 +203,16 @@ impl Tollgate {
     /// The bytes that are kept under a key, with their revision.
     pub async fn record(&self, key: &str) -> Result<Option<Record>, Error> {
         self.engine()?.record(key).await
+    }
+
+    /// Records whose keys begin so, by key, after one, up to 1,000. May cost a look at every record.
+    pub async fn records_of(
+        &self,
+        prefix: &str,
+        after: Option<&str>,
+        most: usize,
+    ) -> Result<Vec<(Key, Record)>, Error> {
+        self.engine()?.records_of(prefix, after, most).await
     }
 
     /// Queues by name, after one, up to 1,000.
