@@ -20,6 +20,7 @@ mod keys;
 mod letter;
 mod names;
 mod percent;
+mod pin;
 mod publish;
 mod queues;
 mod routing;

@@ -35,6 +35,30 @@ pub(in crate::qstash) struct KeyDraft {
 }
 
 impl KeyDraft {
+    /// A key with what is said of it, part by part.
+    pub(in crate::qstash) fn of_parts<'a>(
+        key: &str,
+        parts: impl Iterator<Item = (&'a str, &'a str)>,
+    ) -> Result<Self, DraftError> {
+        check_key(key)?;
+        let mut draft = Self {
+            key: key.to_owned(),
+            parallelism: None,
+            rate: None,
+            period: None,
+            weight: 1,
+            has_feedback: false,
+        };
+        for (name, value) in parts {
+            set(&mut draft, name, value)?;
+        }
+        if draft.period.is_some() && draft.limit().is_none() {
+            return Err(DraftError::FlowControlValue);
+        }
+        check_limit(&draft)?;
+        Ok(draft)
+    }
+
     /// The limit that is meant: the rate before the parallelism. `None` if nothing is said of it: it is
     /// as it is.
     pub(in crate::qstash) fn limit(&self) -> Option<Limit> {
@@ -65,17 +89,16 @@ pub(super) fn read(sorted: &Sorted<'_>) -> Result<Vec<KeyDraft>, DraftError> {
     let values = values.iter().copied().chain(std::iter::repeat(""));
     let mut drafts: Vec<KeyDraft> = Vec::with_capacity(keys.len());
     for (key, value) in keys.iter().zip(values) {
-        check_key(key)?;
         if drafts.iter().any(|draft| draft.key == *key) {
             return Err(DraftError::value(KEY, key, "another: each key is named once"));
         }
-        drafts.push(read_value(key, value)?);
+        drafts.push(KeyDraft::of_parts(key, parts(value)?.into_iter())?);
     }
     Ok(drafts)
 }
 
 /// Whether a text may be a key.
-pub(in crate::qstash) fn check_key(key: &str) -> Result<(), DraftError> {
+fn check_key(key: &str) -> Result<(), DraftError> {
     if !(1..=KEY_BYTES_MAX).contains(&key.len()) {
         return Err(DraftError::Length { header: KEY, most: KEY_BYTES_MAX, bytes: key.len() });
     }
@@ -90,26 +113,16 @@ pub(in crate::qstash) fn check_key(key: &str) -> Result<(), DraftError> {
     Ok(())
 }
 
-/// What a value says, in the words of its parts.
-fn read_value(key: &str, text: &str) -> Result<KeyDraft, DraftError> {
-    let mut draft = KeyDraft {
-        key: key.to_owned(),
-        parallelism: None,
-        rate: None,
-        period: None,
-        weight: 1,
-        has_feedback: false,
+/// The parts of a value, by their names.
+fn parts(text: &str) -> Result<Vec<(&str, &str)>, DraftError> {
+    if text.is_empty() {
+        return Ok(Vec::new());
+    }
+    let part = |part| {
+        let (name, value) = str::split_once(part, '=').ok_or(DraftError::FlowControlValue)?;
+        Ok((name.trim(), value.trim()))
     };
-    let is_said = !text.is_empty();
-    for part in text.split(',').map(str::trim).filter(|_| is_said) {
-        let (name, value) = part.split_once('=').ok_or(DraftError::FlowControlValue)?;
-        set(&mut draft, name.trim(), value.trim())?;
-    }
-    if draft.period.is_some() && draft.limit().is_none() {
-        return Err(DraftError::FlowControlValue);
-    }
-    check_limit(&draft)?;
-    Ok(draft)
+    text.split(',').map(part).collect()
 }
 
 fn set(draft: &mut KeyDraft, name: &str, value: &str) -> Result<(), DraftError> {
@@ -135,8 +148,7 @@ fn set(draft: &mut KeyDraft, name: &str, value: &str) -> Result<(), DraftError> 
     Ok(())
 }
 
-/// A period, as messages and pins say it.
-pub(in crate::qstash) fn read_period(text: &str) -> Result<Span, DraftError> {
+fn read_period(text: &str) -> Result<Span, DraftError> {
     let wrong = |why: String| DraftError::Wrong { header: VALUE, why };
     let period: Span = text.parse().map_err(|error| wrong(format!("period: {error}")))?;
     if period.is_zero() || period > PERIOD_MAX {
