@@ -2,6 +2,7 @@
 
 mod backup;
 mod descriptors;
+mod dev;
 mod export;
 mod log;
 mod operate;
@@ -66,6 +67,12 @@ enum Command {
         after_help = "Examples:\n  tollgate serve\n  tollgate serve --data /var/lib/tollgate --listen 127.0.0.1:8655 --log json"
     )]
     Serve(ServeArguments),
+    /// Answers on this machine alone, as QStash's development server does, and keeps what it is told.
+    ///
+    /// Applications with @upstash/qstash and QSTASH_DEV=true find it by themselves; for others it prints what
+    /// to set. It asks for no token and sends to any address; all else is as `serve` does it.
+    #[command(after_help = "Examples:\n  tollgate dev\n  tollgate dev --port 8090 --data ./dev")]
+    Dev(DevArguments),
     /// Prints the settings: every one, with its default and what it means.
     #[command(after_help = "Example:\n  tollgate config > tollgate.toml")]
     Config,
@@ -271,6 +278,16 @@ struct ServeArguments {
     log: Option<LogFormat>,
 }
 
+#[derive(Debug, clap::Args)]
+struct DevArguments {
+    /// The port on 127.0.0.1 [default: QSTASH_DEV_PORT, or 8080].
+    #[arg(long, value_name = "PORT")]
+    port: Option<u16>,
+    /// Where messages and all else are kept; made if there is no such folder [default: ./tollgate-dev].
+    #[arg(long, value_name = "DIR")]
+    data: Option<PathBuf>,
+}
+
 impl ServeArguments {
     /// The settings that flags say.
     fn said(&self) -> ServerWire {
@@ -295,6 +312,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>, environment: Environme
     };
     let ran = match command {
         Some(Command::Serve(serve)) => serve::serve(&serve, &environment),
+        Some(Command::Dev(arguments)) => dev::dev(&arguments, &environment),
         Some(Command::Config) => {
             output::text(DEFAULTS);
             Ok(Exit::Done)

@@ -58,6 +58,9 @@ pub struct Settings {
     pub leave: Duration,
     /// How calls are delivered that it makes itself.
     pub push: PushSettings,
+    /// The keys, current and next, that QStash messages of no namespace are signed with while it runs, in
+    /// place of those that are kept.
+    pub lent_keys: Option<(&'static str, &'static str)>,
 }
 
 impl Settings {
@@ -73,6 +76,7 @@ impl Settings {
             traces: None,
             leave: Duration::ZERO,
             push,
+            lent_keys: None,
         }
     }
 }
@@ -139,11 +143,12 @@ impl Server {
     /// Takes the address. Connections wait until [`Server::serve`] runs.
     pub async fn bind(gate: Tollgate, settings: Settings) -> Result<Self, StartError> {
         let (traces, exporting) = exporting::prepare(&settings)?;
-        let Settings { listen, tokens, tls, redact_bodies, leave, mut push, .. } = settings;
+        let Settings { listen, tokens, tls, redact_bodies, leave, mut push, lent_keys, .. } =
+            settings;
         let traces = Arc::new(traces);
         push.tracer = tracer(&traces).or(push.tracer);
-        let qstash = Arc::new(qstash::Shared::default());
-        qstash.load(&gate).await?;
+        let qstash = Arc::new(qstash::Shared::new(push.addresses.clone()));
+        qstash.load(&gate, lent_keys).await?;
         push.manner = Some(Arc::new(QstashManner::new(qstash.clone())));
         let tokens = Tokens::new(tokens)?;
         check_reach(&tokens, listen)?;

@@ -5,15 +5,33 @@ use super::{Environment, Exit, ServeArguments, descriptors, log, output};
 use crate::config::Config;
 use crate::server::{Reloader, Server, Settings};
 use anyhow::Context;
+use std::future::pending;
 use std::path::{Path, PathBuf};
 use tollgate::Tollgate;
 
 /// Who changes limits and queues as the file says.
 const ACTOR: &str = "config";
 
+/// Keys that a server signs QStash messages with while it runs, in place of its own.
+pub(super) struct Lent {
+    pub(super) current: &'static str,
+    pub(super) next: &'static str,
+}
+
 pub(super) fn serve(arguments: &ServeArguments, environment: &Environment) -> anyhow::Result<Exit> {
     let source = Source { arguments, environment };
     let config = source.read()?;
+    run(config, None, Some(&source), |_| {})
+}
+
+/// Runs a server as it was told until a signal ends it; `said` may say more of it once it listens. Without
+/// a source its settings stay as they are.
+pub(super) fn run(
+    config: Config,
+    lent: Option<Lent>,
+    source: Option<&Source<'_>>,
+    said: impl FnOnce(&str),
+) -> anyhow::Result<Exit> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     runtime.block_on(async {
         let (age, bytes) = config.history;
@@ -33,6 +51,7 @@ pub(super) fn serve(arguments: &ServeArguments, environment: &Environment) -> an
             redact_bodies,
             leave,
             push,
+            lent_keys: lent.map(|lent| (lent.current, lent.next)),
             #[cfg(feature = "otel")]
             traces: crate::traces::TraceSettings::of_environment()?,
             ..Settings::new(listen)
@@ -40,14 +59,15 @@ pub(super) fn serve(arguments: &ServeArguments, environment: &Environment) -> an
         let server = Server::bind(gate.clone(), settings).await?;
         log::start(config.log_format, &config.log)?;
         descriptors::raise_limit();
-        let ended = serve_until_told(server, &gate, (&source, config.data.as_deref())).await;
+        let telling = (config.data.as_deref(), said);
+        let ended = serve_until_told(server, &gate, source, telling).await;
         gate.shut_down().await;
         ended
     })
 }
 
 /// Where the settings come from, now and when they are read again.
-struct Source<'a> {
+pub(super) struct Source<'a> {
     arguments: &'a ServeArguments,
     environment: &'a Environment,
 }
@@ -67,12 +87,14 @@ impl Source<'_> {
 async fn serve_until_told(
     server: Server,
     gate: &Tollgate,
-    (source, data): (&Source<'_>, Option<&Path>),
+    source: Option<&Source<'_>>,
+    (data, said): (Option<&Path>, impl FnOnce(&str)),
 ) -> anyhow::Result<Exit> {
     let (mut first, mut second) = (Signals::new()?, Signals::new()?);
     let (hangups, reloader) = (Hangups::new()?, server.reloader());
     // Only now: whoever reads it may send a signal.
     output::listening(&server.url(), data);
+    said(&server.url());
     let twice = async {
         second.next().await;
         second.next().await;
@@ -91,8 +113,9 @@ async fn reload_when_told(
     mut hangups: Hangups,
     reloader: &Reloader,
     gate: &Tollgate,
-    source: &Source<'_>,
+    source: Option<&Source<'_>>,
 ) {
+    let Some(source) = source else { return pending().await };
     loop {
         hangups.next().await;
         match reload(reloader, gate, source).await {

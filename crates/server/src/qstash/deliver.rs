@@ -204,7 +204,7 @@ fn post(
         ..Accepted::default()
     };
     let now = Now::both(attempt.wall);
-    let posting = Posting { names: &names, now, place, accepted };
+    let posting = Posting { names: &names, now, place, accepted, source: Some(card) };
     let mut letter = Letter::new(draft, body, posting).map_err(|fault| fault.to_string())?;
     let limits = std::mem::take(&mut letter.limits).into_iter().map(|(name, limit)| {
         let name = LimitName::new(&name).map_err(|error| error.to_string())?;

@@ -6,6 +6,8 @@
 use super::error::Fault;
 use super::percent;
 use std::fmt;
+use std::net::{IpAddr, Ipv4Addr};
+use tollgate::push::address::AddressPolicy;
 use tollgate::push::destination::{Destination, DestinationError};
 
 /// Longest name of a URL group, a queue or a schedule: room for any, and for a namespace before it.
@@ -16,6 +18,8 @@ const TOKEN: &str = "qstash_token";
 const SETTING: &str = "upstash-";
 /// What is published to hosted models goes to a service that is not here.
 const API: &str = "api/";
+/// The name of one's own machine.
+const LOCAL: &str = "localhost";
 
 /// Where a message goes.
 #[derive(Clone, PartialEq, Eq)]
@@ -44,6 +48,14 @@ pub(super) enum TargetError {
     /// It is a web address to which nothing can be sent.
     #[error("invalid destination url: {0}")]
     Url(#[from] DestinationError),
+    /// It may not be connected to.
+    #[error("invalid destination url: endpoint resolves to {kind} address: {ip}")]
+    Forbidden {
+        /// What it is, with its article.
+        kind: &'static str,
+        /// Which.
+        ip: IpAddr,
+    },
     /// There is nothing.
     #[error("there is no destination: put a url or the name of a url group at the end of the path")]
     Missing,
@@ -109,6 +121,18 @@ impl Addressed {
         };
         Ok(Self { target, headers })
     }
+}
+
+/// Refuses an address that may not be connected to, where it can be seen without a look elsewhere. Names
+/// are judged by what they lead to, when they are connected to.
+pub(super) fn check_address(url: &str, policy: &AddressPolicy) -> Result<(), TargetError> {
+    let destination = Destination::parse(url)?;
+    let is_local =
+        destination.host() == LOCAL || destination.host().ends_with(&format!(".{LOCAL}"));
+    let local = is_local.then_some(IpAddr::V4(Ipv4Addr::LOCALHOST));
+    let Some(ip) = destination.literal_ip().or(local) else { return Ok(()) };
+    let forbidden = policy.check(ip).err();
+    forbidden.map_or(Ok(()), |it| Err(TargetError::Forbidden { kind: it.kind, ip }))
 }
 
 /// The token in a query, if there is one.

@@ -19,22 +19,36 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::net::IpAddr;
 use std::sync::Arc;
+use tollgate::push::address::AddressPolicy;
 use tollgate::{Error, Now, Tollgate};
 
 /// What the face shares with the manner in which its messages are delivered.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Shared {
     /// The keys that deliveries are signed with.
     pub(super) keys: Keyring,
+    /// Where messages may go.
+    pub(super) addresses: AddressPolicy,
 }
 
 impl Shared {
-    /// Learns what was kept before.
-    pub(crate) async fn load(&self, gate: &Tollgate) -> Result<(), StartError> {
+    /// With what the server may connect to.
+    pub(crate) fn new(addresses: AddressPolicy) -> Self {
+        Self { keys: Keyring::default(), addresses }
+    }
+
+    /// Learns what was kept before. Keys that are lent stand for those of the server while it runs.
+    pub(crate) async fn load(
+        &self,
+        gate: &Tollgate,
+        lent: Option<(&str, &str)>,
+    ) -> Result<(), StartError> {
         if !gate.keeps_calls() {
             return Ok(());
         }
-        self.keys.load(gate).await.map_err(|fault| StartError::Qstash(fault.to_string()))
+        let wrong = |fault: Fault| StartError::Qstash(fault.to_string());
+        self.keys.load(gate).await.map_err(wrong)?;
+        lent.map_or(Ok(()), |(current, next)| self.keys.lend(current, next)).map_err(wrong)
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::card::{Accepted, Card};
 use super::destination::Target;
+use super::digest::sha256_hex;
 use super::draft::{Draft, Start};
 use super::error::Fault;
 use super::names::{self, Names, UNBOUND};
@@ -9,6 +10,8 @@ use tollgate::lanes::{NewCall, QueueName};
 use tollgate::push::destination::Destination;
 use tollgate::{Call, Limit, Now, Priority, global};
 
+/// Longest name of a lane.
+const LANE_BYTES_MAX: usize = 512;
 /// The highest priority: of callbacks that the next message of a queue waits for.
 const FIRST: u64 = 9;
 
@@ -45,6 +48,8 @@ pub(super) struct Posting<'a> {
     pub(super) place: Place,
     /// What its card says of that.
     pub(super) accepted: Accepted,
+    /// The message that it tells of: what that does not show, it does not show, either.
+    pub(super) source: Option<&'a Card>,
 }
 
 impl Letter {
@@ -56,7 +61,7 @@ impl Letter {
                 return Err(Fault::missing(format!("there is no URL group {name}")));
             }
         };
-        let Posting { names, now, place, accepted } = posting;
+        let Posting { names, now, place, accepted, source } = posting;
         let (queue, lane) = match &place {
             Place::Flow => (names.messages(), flow_lane(draft, &url)?),
             Place::Queue(name) | Place::QueueFirst(name) => (names.queue(name), name.clone()),
@@ -65,7 +70,11 @@ impl Letter {
             Place::QueueFirst(_) => Priority::new(FIRST).map_err(Fault::invalid)?,
             _ => draft.priority,
         };
-        let card = Card::new(draft, accepted).to_bytes(&draft.delivery)?;
+        let mut card = Card::new(draft, accepted);
+        if let Some(source) = source {
+            card.hide_as(source);
+        }
+        let card = card.to_bytes(&draft.delivery)?;
         let mut call = Call::new(lane).body(body).delivery(draft.delivery.clone()).card(card);
         call = call.priority(priority);
         for key in &draft.keys {
@@ -94,7 +103,10 @@ impl Letter {
 /// alone, which may take only so many at a time.
 fn flow_lane(draft: &Draft, url: &str) -> Result<String, Fault> {
     if !draft.keys.is_empty() {
-        return Ok(names::lane(draft.keys.iter().map(|key| key.key.as_str())));
+        let lane = names::lane(draft.keys.iter().map(|key| key.key.as_str()));
+        // Several keys may be longer together than a name can be.
+        let is_long = lane.len() > LANE_BYTES_MAX;
+        return Ok(if is_long { sha256_hex(lane.as_bytes()) } else { lane });
     }
     let destination = Destination::parse(url).map_err(Fault::invalid)?;
     Ok(format!("{UNBOUND}{}", destination.origin()))

@@ -1,7 +1,7 @@
 //! Messages that are handed in: one, several, or one through a queue.
 
 use super::card::Accepted;
-use super::destination::{Addressed, Target, split_queue};
+use super::destination::{Addressed, Target, TargetError, check_address, split_queue};
 use super::draft::incoming::{read_batch, request_headers};
 use super::draft::{Draft, Pair};
 use super::error::Fault;
@@ -139,8 +139,11 @@ impl Desk<'_> {
         let Target::Group(name) = &draft.target else {
             return Ok(vec![Addressee { draft: Cow::Borrowed(draft), group: None }]);
         };
-        let missing =
-            || Fault::missing(format!("there is no URL group {name}: add endpoints to it"));
+        let missing = || match name.contains('.') {
+            // It was meant to be an address.
+            true => TargetError::Scheme.into(),
+            false => Fault::missing(format!("there is no URL group {name}: add endpoints to it")),
+        };
         let group = self.group_record(name).await?.ok_or_else(missing)?;
         let each = group.endpoints.into_iter().map(|endpoint| {
             let group = Some((name.clone(), endpoint.name));
@@ -158,7 +161,10 @@ impl Desk<'_> {
             ..Accepted::default()
         };
         let place = item.queue.clone().map_or(Place::Flow, Place::Queue);
-        let posting = Posting { names: &self.names, now, place, accepted };
+        let posting = Posting { names: &self.names, now, place, accepted, source: None };
+        if let Target::Url(url) = &addressee.draft.target {
+            check_address(url, &self.shared.addresses)?;
+        }
         Letter::new(&addressee.draft, &item.body, posting)
     }
 

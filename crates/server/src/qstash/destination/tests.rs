@@ -127,3 +127,20 @@ proptest! {
         let _ = split_queue(&tail);
     }
 }
+
+#[test]
+fn an_address_of_ones_own_network_is_refused_where_it_can_be_seen() {
+    let policy = AddressPolicy::default();
+    for (url, told) in [
+        ("http://[::1]/a", "endpoint resolves to a loopback address: ::1"),
+        ("http://localhost:3000/", "endpoint resolves to a loopback address: 127.0.0.1"),
+        ("http://a.localhost/", "endpoint resolves to a loopback address: 127.0.0.1"),
+        ("https://10.0.0.7/", "endpoint resolves to a private address: 10.0.0.7"),
+    ] {
+        let error = check_address(url, &policy).unwrap_err();
+        assert_eq!(error.to_string(), format!("invalid destination url: {told}"));
+    }
+    assert_eq!(check_address("https://a.example/", &policy), Ok(()));
+    let allowed = AddressPolicy { allowed: vec!["127.0.0.0/8".parse().unwrap()] };
+    assert_eq!(check_address("http://localhost/", &allowed), Ok(()));
+}
