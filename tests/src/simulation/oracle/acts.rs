@@ -22,7 +22,7 @@ impl Oracle {
     }
 
     fn done(&mut self, act: &Act, acted: &Acted, now: Now) -> Checked {
-        let Acted { enqueued, duplicates: _, cancelled, revived, written, counted } = acted;
+        let Acted { enqueued, duplicates, cancelled, revived, written, counted } = acted;
         let parts = [enqueued.len(), cancelled.len(), revived.len(), written.len()];
         let answered = (parts, counted.len());
         let Act { enqueue, cancel, revive, write, count_down, .. } = act;
@@ -43,8 +43,14 @@ impl Oracle {
         for (write, revision) in write.iter().zip(written) {
             self.records.written(write, *revision)?;
         }
-        for (call, id) in enqueue.iter().zip(enqueued) {
+        let mut known = Vec::new();
+        for (at, (call, id)) in enqueue.iter().zip(enqueued).enumerate() {
+            let before = self.calls.len();
             self.accepted(call, *id, now)?;
+            known.extend((self.calls.len() == before).then_some(at));
+        }
+        if known != *duplicates {
+            return Err(format!("{known:?} are duplicates, and {duplicates:?} were told"));
         }
         for (count, (left, call)) in count_down.iter().zip(counted) {
             if let Some(fault) = self.fault(&count.then) {
