@@ -2,7 +2,7 @@
 
 use super::card::{Accepted, Card};
 use super::destination::Target;
-use super::digest::sha256_hex;
+use super::digest::{sha256_hex, sha256_hex_of};
 use super::draft::{Draft, Start};
 use super::error::Fault;
 use super::names::{self, Names, UNBOUND};
@@ -70,6 +70,7 @@ impl Letter {
             Place::QueueFirst(_) => Priority::new(FIRST).map_err(Fault::invalid)?,
             _ => draft.priority,
         };
+        let is_in_group = accepted.group.is_some();
         let mut card = Card::new(draft, accepted);
         if let Some(source) = source {
             card.hide_as(source);
@@ -86,7 +87,9 @@ impl Letter {
             Start::At(instant) => call.not_before(instant),
         };
         if let Some(key) = draft.dedup_key(&url, body) {
-            call = call.dedupe(key);
+            // Each endpoint of a group gets the message once.
+            let each = || sha256_hex_of([key.as_bytes(), url.as_bytes()]);
+            call = call.dedupe(if is_in_group { each() } else { key.clone() });
         }
         let queue = QueueName::new(&queue).map_err(Fault::invalid)?;
         let mut call = call.into_new(queue, now).map_err(Fault::invalid)?;
