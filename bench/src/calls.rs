@@ -8,6 +8,7 @@ mod gated;
 mod idle;
 mod latency;
 mod push;
+mod qstash;
 mod served;
 mod sink;
 mod throughput;
@@ -17,8 +18,17 @@ pub(crate) use served::{COMMAND, serve_here};
 use crate::table::Table;
 
 /// What can be measured.
-pub(crate) const PARTS: [&str; 6] =
-    ["throughput", "gated", "latency", "idle", "push", "push-latency"];
+pub(crate) const PARTS: [&str; 9] = [
+    "throughput",
+    "gated",
+    "latency",
+    "idle",
+    "push",
+    "push-latency",
+    "qstash",
+    "qstash-latency",
+    "qstash-drain",
+];
 
 /// Measures one part and makes a table.
 pub(crate) fn measure(part: &str) -> anyhow::Result<Table> {
@@ -29,6 +39,9 @@ pub(crate) fn measure(part: &str) -> anyhow::Result<Table> {
         "idle" => idle::measure(),
         "push" => push::measure(),
         "push-latency" => push::measure_latency(),
+        "qstash" => qstash::measure(),
+        "qstash-latency" => qstash::measure_latency(),
+        "qstash-drain" => qstash::measure_drain(),
         other => anyhow::bail!("there is no part {other}: choose among {PARTS:?}"),
     }
 }

@@ -3,6 +3,7 @@
 //! Each row runs in a fresh child. Claims are measured apart from what follows them; every call that
 //! starts is settled and another is enqueued in its stead, so that as many go on waiting.
 
+use std::ops::Range;
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
@@ -53,7 +54,7 @@ pub(crate) fn measure() -> anyhow::Result<Table> {
             "bytes a waiting call",
         ],
     );
-    for meters in [OWN, SHARED] {
+    for meters in [OWN, SHARED, COMING] {
         for (lanes, calls) in SIZES {
             let numbers = [lanes.to_string(), calls.to_string()];
             let row: [u64; 7] = process::ask(&[COMMAND, meters, &numbers[0], &numbers[1]])?;
@@ -67,10 +68,12 @@ pub(crate) fn measure() -> anyhow::Result<Table> {
 
 const OWN: &str = "one a lane";
 const SHARED: &str = "one for all";
+/// Each lane has a limit of its own, which comes along with its calls.
+const COMING: &str = "a limit that came along a lane";
 
 /// The child's part: a row's numbers.
 pub(crate) fn measure_here(meters: &str, lanes: usize, calls: usize) -> anyhow::Result<Vec<u64>> {
-    let mut world = World::new(meters == OWN, lanes)?;
+    let mut world = World::new(meters, lanes)?;
     let before = process::memory_bytes("VmRSS")?;
     let begun = Instant::now();
     for from in (0..calls).step_by(1_000) {
@@ -94,6 +97,7 @@ struct World {
     now: Now,
     names: Names,
     has_own_meters: bool,
+    has_own_limits: bool,
     lanes: usize,
     enqueued: usize,
 }
@@ -104,15 +108,17 @@ struct Names {
 }
 
 impl World {
-    fn new(has_own_meters: bool, lanes: usize) -> anyhow::Result<Self> {
+    fn new(meters: &str, lanes: usize) -> anyhow::Result<Self> {
         let now = Now::both(Timestamp::from_nanos(1_000_000_000));
         let names = Names { queue: QueueName::new("calls")?, limit: LimitName::new("api")? };
         let mut scheduler = Scheduler::new();
         let order = Order::Parallel(1_000_000);
         let spec = QueueSpec { order, depth_max: 1 << 50, ..QueueSpec::default() };
         scheduler.define_queue(&names.queue, spec, now)?;
-        let mut world = Self { scheduler, now, names, has_own_meters, lanes, enqueued: 0 };
-        world.limit(Limit::per(1_000_000_000, Span::from_secs(1)).burst(1_000_000_000))?;
+        let (has_own_meters, has_own_limits) = (meters == OWN, meters == COMING);
+        let mut world =
+            Self { scheduler, now, names, has_own_meters, has_own_limits, lanes, enqueued: 0 };
+        world.limit(ample())?;
         Ok(world)
     }
 
@@ -123,9 +129,12 @@ impl World {
     }
 
     fn call(&self, number: usize) -> anyhow::Result<NewCall> {
-        let lane = format!("lane-{:07}", number % self.lanes);
+        let lane = self.lane(number);
         let partition = if self.has_own_meters { Some(Partition::new(&lane)?) } else { None };
-        let limit = self.names.limit.clone();
+        let limit = match self.has_own_limits {
+            true => LimitName::new(&lane)?,
+            false => self.names.limit.clone(),
+        };
         let tolls = vec![Toll { limit, partition, weight: 1, hears_feedback: false }];
         let call = NewCall::new(self.names.queue.clone(), LaneName::new(&lane)?);
         Ok(NewCall { tolls, ..call })
@@ -134,12 +143,30 @@ impl World {
     /// Settles what has started and enqueues new calls, in one act.
     fn enqueue(&mut self, count: usize, settle: Vec<Settle>) -> anyhow::Result<()> {
         let numbers = self.enqueued..self.enqueued + count;
+        let define = self.coming(numbers.clone(), &ample())?;
         let enqueue = numbers.map(|number| self.call(number)).collect::<Result<_, _>>()?;
-        let _ = self.scheduler.act(Act { settle, enqueue, ..Act::default() }, self.now)?;
+        let _ = self.scheduler.act(Act { define, settle, enqueue, ..Act::default() }, self.now)?;
         self.enqueued += count;
         // A store would write them down.
         drop(self.scheduler.take_effects());
         Ok(())
+    }
+
+    fn lane(&self, number: usize) -> String {
+        format!("lane-{:07}", number % self.lanes)
+    }
+
+    /// The limits that come along with calls of these numbers.
+    fn coming(
+        &self,
+        numbers: Range<usize>,
+        limit: &Limit,
+    ) -> anyhow::Result<Vec<(LimitName, Definition)>> {
+        let own = numbers.filter(|_| self.has_own_limits);
+        let own = own.map(|number| -> anyhow::Result<_> {
+            Ok((LimitName::new(&self.lane(number))?, Definition::new(limit.clone())?))
+        });
+        own.collect()
     }
 
     fn claim(&mut self, most: usize) -> Vec<Started> {
@@ -176,6 +203,11 @@ impl World {
     /// The time of a claim when every head is blocked, after the first that finds it so.
     fn blocked(&mut self) -> anyhow::Result<u64> {
         self.limit(Limit::per_day(1))?;
+        for from in (0..self.lanes).step_by(1_000) {
+            let define = self.coming(from..self.lanes.min(from + 1_000), &Limit::per_day(1))?;
+            let _ = self.scheduler.act(Act { define, ..Act::default() }, self.now)?;
+            drop(self.scheduler.take_effects());
+        }
         while !self.claim(1_000).is_empty() {}
         let begun = Instant::now();
         for _ in 0..BLOCKED {
@@ -184,6 +216,11 @@ impl World {
         }
         Ok(nanos_each(begun.elapsed(), BLOCKED))
     }
+}
+
+/// A limit that is never in the way.
+fn ample() -> Limit {
+    Limit::per(1_000_000_000, Span::from_secs(1)).burst(1_000_000_000)
 }
 
 fn nanos_each(time: Duration, count: usize) -> u64 {

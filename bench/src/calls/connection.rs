@@ -31,15 +31,38 @@ impl Connection {
         self.receive().await
     }
 
+    /// The same with these headers.
+    pub(super) async fn ask_with(
+        &mut self,
+        method: &str,
+        path: &str,
+        headers: &str,
+        body: &[u8],
+    ) -> anyhow::Result<&[u8]> {
+        self.send_with(method, path, headers, body).await?;
+        self.receive().await
+    }
+
     pub(super) async fn send(
         &mut self,
         method: &str,
         path: &str,
         body: &[u8],
     ) -> anyhow::Result<()> {
+        self.send_with(method, path, "content-type: application/json\r\n", body).await
+    }
+
+    /// The same with these headers, each with its end of line.
+    pub(super) async fn send_with(
+        &mut self,
+        method: &str,
+        path: &str,
+        headers: &str,
+        body: &[u8],
+    ) -> anyhow::Result<()> {
         self.request.clear();
         let head = format!(
-            "{method} {path} HTTP/1.1\r\nhost: b\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n",
+            "{method} {path} HTTP/1.1\r\nhost: b\r\n{headers}content-length: {}\r\n\r\n",
             body.len()
         );
         self.request.extend_from_slice(head.as_bytes());
@@ -57,7 +80,7 @@ impl Connection {
                 break span;
             }
         };
-        let is_good = self.answer.starts_with(b"HTTP/1.1 200");
+        let is_good = self.answer.starts_with(b"HTTP/1.1 2");
         ensure!(is_good, "refused: {}", String::from_utf8_lossy(&self.answer));
         Ok(&self.answer[start..end])
     }

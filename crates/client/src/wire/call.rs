@@ -173,7 +173,7 @@ mod tests {
             .delivery(Delivery { method: Some("PUT".to_owned()), ..Delivery::default() })
             .trace(TraceParent::new(TRACE).unwrap());
         let tolls =
-            json!([{"limit": "stripe", "partition": "acme", "weight": 2, "feedback": true}]);
+            json!([{"limit": "stripe", "partition": "acme", "weight": 2, "feedback": false}]);
         let told = json!({"lane": "acme", "priority": 0, "tolls": tolls, "delay": "5s",
             "expires_at": "2023-11-14T22:13:20Z", "dedupe_id": "d", "supersedes": "s",
             "destination": {"method": "PUT"}, "traceparent": TRACE});

@@ -103,14 +103,14 @@ impl Call {
         }
     }
 
-    /// It owes this when it starts: all tolls are paid or none. The first one's meter closes when the
-    /// upstream asks for a pause.
+    /// It owes this when it starts: all tolls are paid or none. The first one's meter, if it has a rate, closes
+    /// when the upstream asks for a pause.
     pub fn pays(mut self, toll: Toll<'_>) -> Self {
         self.tolls.push(Owed {
             limit: toll.name().to_owned(),
             partition: toll.partition().map(str::to_owned),
             weight: toll.weight,
-            hears_feedback: self.tolls.is_empty(),
+            hears_feedback: false,
         });
         self
     }

@@ -155,7 +155,7 @@ impl<S: Lanes + 'static> Parts<S> {
                 estimates.push(limit.clone());
             }
             let partition = toll.partition().map(Partition::new).transpose()?;
-            let (weight, hears_feedback) = (toll.weight, tolls.is_empty());
+            let (weight, hears_feedback) = (toll.weight, false);
             tolls.push(tollgate_core::Toll { limit, partition, weight, hears_feedback });
         }
         // Slots are renewed while the pass lives; rates are not, and can be settled for a day.

@@ -21,7 +21,12 @@ pub(super) async fn define(
     InPath(name): InPath<String>,
     JsonIfAny(queue): JsonIfAny<QueueWire>,
 ) -> Answer<QueueStateWire> {
-    app.gate.queue_as(&who, &caller.inner(&name), queue.spec(&caller)?).await?;
+    let inner = caller.inner(&name);
+    let known = app.gate.queue_state(&inner).await?;
+    let mut spec = queue.spec(&caller)?;
+    // What is not for callers to say stays as it was.
+    spec.tells_accepted = known.is_some_and(|known| known.spec.tells_accepted);
+    app.gate.queue_as(&who, &inner, spec).await?;
     state(&app.gate, &caller, &name).await
 }
 

@@ -165,8 +165,12 @@ impl Oracle {
         let until = now.at.plus(pause.min(CLOSED_MAX));
         let mut is_closed = false;
         for (at, line) in lines.iter().enumerate() {
-            let hears = if anyone_hears { line.hears_feedback } else { at == 0 };
-            if hears && self.limits[self.meters[line.meter].limit].has_rate() {
+            let limit = &self.limits[self.meters[line.meter].limit];
+            let closes = match anyone_hears {
+                true => line.hears_feedback && limit.is_defined(),
+                false => at == 0 && limit.has_rate(),
+            };
+            if closes {
                 let meter = &mut self.meters[line.meter];
                 meter.closed_until = meter.closed_until.max(until);
                 is_closed = true;

@@ -69,6 +69,10 @@ impl LimitBook {
         self.rules().iter().any(|rule| !matches!(rule, RuleSpec::Concurrency { .. }))
     }
 
+    pub(super) fn is_defined(&self) -> bool {
+        self.definition.is_some()
+    }
+
     fn follows_wall(&self) -> bool {
         let is_on_calendar = |rule: &RuleSpec| {
             matches!(rule, RuleSpec::FixedWindow { align: Align::Calendar { .. }, .. })

@@ -84,6 +84,7 @@ macro_rules! lanes_conformance {
                 a_limited_call_closes_its_meter_and_keeps_its_place,
                 only_meters_that_hear_feedback_close,
                 a_limited_call_without_a_rate_to_close_waits_by_itself,
+                a_meter_without_a_rate_closes_if_its_toll_hears_feedback,
                 a_closed_meter_can_be_reopened,
                 a_cancelled_call_that_waits_ends_at_once,
                 a_cancelled_call_in_flight_is_not_tried_again,

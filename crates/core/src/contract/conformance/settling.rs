@@ -157,6 +157,19 @@ pub async fn a_limited_call_without_a_rate_to_close_waits_by_itself(stage: impl 
     assert_eq!(world.start("strict", 10).await[0].attempts.limited, 1);
 }
 
+pub async fn a_meter_without_a_rate_closes_if_its_toll_hears_feedback(stage: impl Stage) {
+    let mut world = World::new(stage).await;
+    world.limit("l", Limit::concurrency(2)).await;
+    let tolls = vec![Toll { hears_feedback: true, ..toll("l", 1) }];
+    let limited = world.enqueue(NewCall { tolls, ..call("strict", "a") }).await;
+    world.claim("strict", 1).await;
+    world.settle(limited, Settlement::Limited(Span::from_secs(5))).await;
+    let other = world.enqueue(paying("strict", "b", [("l", 1)])).await;
+    assert_eq!(world.claim("strict", 10).await, []);
+    world.wait(5);
+    assert_eq!(world.claim("strict", 10).await, [limited, other]);
+}
+
 pub async fn a_closed_meter_can_be_reopened(stage: impl Stage) {
     let mut world = World::new(stage).await;
     world.limit("l", Limit::per_second(10)).await;

@@ -139,12 +139,14 @@ impl Naive {
     fn close_meters(&mut self, call: &Call, span: Span, now: Now) -> bool {
         let lines = lines(&call.new.tolls);
         let hearing: Vec<&Line> = lines.iter().filter(|line| line.hears_feedback).collect();
-        let meant = if hearing.is_empty() { lines.iter().take(1).collect() } else { hearing };
+        let is_said = !hearing.is_empty();
+        let meant = if is_said { hearing } else { lines.iter().take(1).collect() };
         let mut was_closed = false;
         for line in meant {
             let definition = self.definition(&line.meter);
-            let has_rate = definition.is_some_and(|it| it.rules().iter().any(Rule::is_rate));
-            if let (true, Some(meter)) = (has_rate, self.meters.get_mut(&line.meter)) {
+            let closes =
+                definition.is_some_and(|it| is_said || it.rules().iter().any(Rule::is_rate));
+            if let (true, Some(meter)) = (closes, self.meters.get_mut(&line.meter)) {
                 meter.close(now.at.plus(span), "the upstream asked for a pause", now.at);
                 was_closed = true;
             }

@@ -222,16 +222,19 @@ impl Scheduler {
         self.calls.lines_at(slot).iter().map(of_line).collect()
     }
 
-    /// Closes the meters that hear feedback, or the first; says whether there was one.
+    /// Closes the meters that hear feedback, or the first if it has a rate; says whether there was one.
     fn close_for(&mut self, slot: CallSlot, now: Now, pause: Span) -> bool {
         let id = self.calls[slot].id;
         let lines = self.calls.lines_at(slot);
         let anyone_hears = lines.iter().any(|line| line.hears_feedback);
         let closes = |(at, line): (usize, &Line)| {
-            let hears = if anyone_hears { line.hears_feedback } else { at == 0 };
             let definition = self.meters.definition(line.meter);
-            let has_rate = definition.is_some_and(|d| d.rules().iter().any(Rule::is_rate));
-            (hears && has_rate).then_some(at)
+            let has_rate = || definition.is_some_and(|d| d.rules().iter().any(Rule::is_rate));
+            let hears = match anyone_hears {
+                true => line.hears_feedback && definition.is_some(),
+                false => at == 0 && has_rate(),
+            };
+            hears.then_some(at)
         };
         let closed: Vec<_> = lines.iter().enumerate().filter_map(closes).collect();
         for line in &closed {

@@ -192,15 +192,14 @@ impl CallWire<'_> {
     }
 
     fn tolls(&self, caller: &Caller, delivery: &Delivery) -> Result<Vec<Toll>, Fault> {
-        let is_said = self.tolls.iter().any(|Object(toll)| toll.feedback.is_some());
-        let tolls = self.tolls.iter().enumerate().map(|(nth, Object(toll))| {
+        let tolls = self.tolls.iter().map(|Object(toll)| {
             let limit = LimitName::new(&caller.inner(&toll.limit));
             let partition = toll.partition.as_deref().map(Partition::new).transpose();
             Ok(Toll {
                 limit: limit.map_err(|error| named("tolls", &error))?,
                 partition: partition.map_err(|error| named("tolls", &error))?,
                 weight: toll.weight.map_or(1, |Units(weight)| weight),
-                hears_feedback: toll.feedback.unwrap_or(nth == 0 && !is_said),
+                hears_feedback: toll.feedback.unwrap_or(false),
             })
         });
         // A place of its own is owed at by the call itself.
