@@ -121,6 +121,8 @@ pub struct HistoryPage {
     /// What came of attempts, how calls ended, which of the dead were revived, and which calls were
     /// accepted where their queue tells that.
     pub events: Vec<Event>,
+    /// The place of each of them: who goes on from there is told what is older.
+    pub places: Vec<HistoryCursor>,
     /// Where to go on; `None` if there is no more. A page may be empty and still have a next one: a
     /// store looks at so much at a time.
     pub next: Option<HistoryCursor>,

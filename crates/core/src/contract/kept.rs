@@ -419,7 +419,8 @@ impl<M: Machine> Lanes for Kept<M> {
         let page: Vec<_> = older.by_ref().take(query.most).collect();
         let last = page.last().map(|(place, _)| *place);
         let next = last.filter(|_| older.next().is_some());
-        Ok(HistoryPage { events: page.into_iter().map(|(_, it)| it.clone()).collect(), next })
+        let (places, events) = page.into_iter().map(|(place, it)| (place, it.clone())).unzip();
+        Ok(HistoryPage { events, places, next })
     }
 
     async fn records(&self, keys: Vec<Key>) -> Answer<Vec<Option<Record>>> {

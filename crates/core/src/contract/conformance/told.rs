@@ -26,6 +26,12 @@ impl<S: Stage> World<S> {
         loop {
             let page = self.store().history(query.clone()).await.unwrap();
             assert!(page.events.len() <= query.most, "{page:?}");
+            assert_eq!(page.places.len(), page.events.len(), "{page:?}");
+            for (place, told) in page.places.iter().zip(1..) {
+                let older = HistoryQuery { after: Some(*place), ..query.clone() };
+                let older = self.store().history(older).await.unwrap().events;
+                assert!(older.starts_with(&page.events[told..]), "behind {place:?}: {older:?}");
+            }
             all.extend(page.events);
             let Some(next) = page.next else { return all };
             query.after = Some(next);

@@ -104,7 +104,10 @@ impl Shelf {
             })?;
             let oldest = last.front().map(|(place, _)| *place);
             is_full |= last.len() == room;
-            page.events.extend(last.into_iter().rev().map(|(_, event)| event));
+            for (place, event) in last.into_iter().rev() {
+                page.events.push(event);
+                page.places.push(cursor(number, place));
+            }
             if is_full {
                 page.next = oldest.map(|place| cursor(number, place));
                 return Ok(page);
