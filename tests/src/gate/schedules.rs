@@ -2,7 +2,7 @@
 
 use super::*;
 use tollgate::lanes::{CallsQuery, QueueName};
-use tollgate::{Clock, Cron, Span, Timestamp, When};
+use tollgate::{Clock, Cron, Envelope, Span, Timestamp, When};
 
 /// The clock of the tests starts at this instant, 13:46:40 on a Monday.
 fn start() -> Timestamp {
@@ -99,6 +99,26 @@ async fn a_schedule_for_once_ticks_once_and_is_gone() {
     .await;
     let call = opened.gate().call(opened.waiting().await[0]).await.unwrap().unwrap();
     assert_eq!(call.not_before, Some(start().plus(Span::from_secs(65))), "counted from its tick");
+}
+
+#[tokio::test]
+async fn a_call_with_a_card_says_at_which_tick_it_was_accepted_and_no_other_does() {
+    let opened = Opened::with(Limit::per_second(10)).await;
+    let gate = opened.gate();
+    gate.schedule("bare", "q", cron("* * * * *"), call("a", "x")).await.unwrap();
+    let carded = call("a", "y").card(*b"card");
+    gate.schedule("carded", "q", cron("* * * * *"), carded).await.unwrap();
+    let tick = opened.next_tick().await.unwrap();
+    opened.clock.advance(Span::from_secs(60));
+    opened.come(2).await;
+    for id in opened.waiting().await {
+        let payload = gate.payload(id).await.unwrap().unwrap();
+        let envelope = Envelope::of(&payload).unwrap();
+        match payload.body() {
+            b"x" => assert_eq!(envelope, Envelope::default()),
+            _ => assert_eq!((envelope.accepted, &*envelope.card), (Some(tick), &b"card"[..])),
+        }
+    }
 }
 
 #[tokio::test]

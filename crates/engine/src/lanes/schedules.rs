@@ -9,6 +9,7 @@ mod record;
 use super::limits::checked;
 use super::pulse::ended;
 use super::{Call, Engine, Parts};
+use crate::envelope::Envelope;
 use crate::error::{AskError, Error};
 use parking_lot::Mutex;
 use record::ScheduleRecord;
@@ -19,7 +20,7 @@ use std::sync::Arc;
 use std::task::Poll;
 use tokio::sync::{Notify, oneshot};
 use tollgate_core::contract::Lanes;
-use tollgate_core::lanes::{Act, ActError, Acted, NewCall, Record, Revision, Write};
+use tollgate_core::lanes::{Act, ActError, Acted, NewCall, Payload, Record, Revision, Write};
 use tollgate_core::{Cron, Key, Limit, LimitName, NameError, Now, QueueName, Span, Timestamp};
 
 /// Where the records of schedules are.
@@ -386,8 +387,16 @@ fn from_template(call: &NewCall, tick: Timestamp) -> NewCall {
     NewCall {
         not_before: call.not_before.map(from_tick),
         expires: call.expires.map(from_tick),
+        payload: accepted(&call.payload, tick).unwrap_or_else(|| call.payload.clone()),
         ..call.clone()
     }
+}
+
+/// A payload with a card, as accepted at a tick: whose card it is may have written there only when the
+/// schedule was made. `None` if there is no card.
+fn accepted(payload: &Payload, tick: Timestamp) -> Option<Payload> {
+    let envelope = Envelope::of(payload).ok().filter(|envelope| !envelope.card.is_empty())?;
+    Envelope { accepted: Some(tick), ..envelope }.around(payload.body()).ok()
 }
 
 fn check(name: &str) -> Result<(), NameError> {
