@@ -5,11 +5,13 @@
 //! computed from both. Nothing of that does IO.
 #![cfg_attr(not(test), expect(dead_code, reason = "the handlers that use it come after it"))]
 
+mod again;
 mod callback;
 mod card;
 mod deliver;
 mod destination;
 mod digest;
+mod dlq;
 mod draft;
 mod error;
 mod face;
@@ -18,13 +20,17 @@ mod groups;
 mod kept;
 mod keys;
 mod letter;
+mod logs;
 mod names;
 mod percent;
 mod pin;
 mod publish;
 mod queues;
+mod remembered;
 mod routing;
+mod schedules;
 mod shape;
 
 pub(crate) use deliver::QstashManner;
 pub(crate) use face::{Face, Shared};
+pub(crate) use schedules::tick;

@@ -126,6 +126,7 @@ pub struct Server {
     tls: Option<Tls>,
     leave: Duration,
     pusher: Option<Pusher>,
+    qstash: Arc<qstash::Shared>,
     app: Arc<App>,
     door: Arc<Door>,
     bell: ShutdownBell,
@@ -172,9 +173,21 @@ impl Server {
             traces,
         };
         let app = Arc::new(app);
-        let face = Face::new(app.clone(), qstash);
+        let face = Face::new(app.clone(), qstash.clone());
         let door = Arc::new(routes::door(app.clone(), face));
-        Ok(Self { listener, address, tls, leave, pusher, app, door, bell, shutdown, exporting })
+        Ok(Self {
+            listener,
+            address,
+            tls,
+            leave,
+            pusher,
+            qstash,
+            app,
+            door,
+            bell,
+            shutdown,
+            exporting,
+        })
     }
 
     /// Where it listens.
@@ -209,6 +222,14 @@ impl Server {
             pushing.spawn(async move {
                 if let Err(error) = pusher.run(async move { drop(stopped.await) }).await {
                     tracing::error!(%error, "calls are not delivered any more");
+                }
+            });
+            let (gate, shared) = (self.app.gate.clone(), self.qstash.clone());
+            let shutdown = self.shutdown.clone();
+            pushing.spawn(async move {
+                let stop = async move { shutdown.begun().await };
+                if let Err(error) = qstash::tick::run(gate, shared, stop).await {
+                    tracing::error!(%error, "schedules to URL groups are not seen to any more");
                 }
             });
         }

@@ -62,7 +62,7 @@ impl Default for Readers {
 
 impl Readers {
     /// Reads on a thread of its own, once it is its turn.
-    pub(super) async fn read<T: Send + 'static>(
+    pub(crate) async fn read<T: Send + 'static>(
         &self,
         reading: impl Future<Output = Result<T, Error>> + Send + 'static,
     ) -> Result<T, Problem> {

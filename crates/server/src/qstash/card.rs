@@ -39,6 +39,9 @@ pub(super) struct Card {
     /// The schedule that it comes from.
     #[serde(rename = "s", default, skip_serializing_if = "Option::is_none")]
     pub(super) schedule: Option<String>,
+    /// When that ticks, as it was written.
+    #[serde(rename = "t", default, skip_serializing_if = "Option::is_none")]
+    pub(super) cron: Option<String>,
     /// At which limits it waits.
     #[serde(rename = "k", default, skip_serializing_if = "Vec::is_empty")]
     pub(super) keys: Vec<CardKey>,
@@ -86,6 +89,9 @@ pub(super) struct CardKey {
     /// An answer that says to come later closes the key.
     #[serde(rename = "f", default, skip_serializing_if = "Not::not")]
     pub(super) has_feedback: bool,
+    /// How much the message owes there, if that is not 1.
+    #[serde(rename = "w", default, skip_serializing_if = "Option::is_none")]
+    pub(super) weight: Option<u64>,
 }
 
 /// What is known of a message once it is accepted.
@@ -101,6 +107,8 @@ pub(super) struct Accepted {
     pub(super) group: Option<(String, Option<String>)>,
     /// The schedule that it comes from.
     pub(super) schedule: Option<String>,
+    /// When that ticks, as it was written.
+    pub(super) cron: Option<String>,
     /// The message that it tells of.
     pub(super) source: Option<String>,
 }
@@ -159,6 +167,7 @@ impl Card {
             group,
             endpoint: endpoint.flatten(),
             schedule: accepted.schedule,
+            cron: accepted.cron,
             keys: draft.keys.iter().map(CardKey::new).collect(),
             labels: draft.labels.clone(),
             hides_body: has_body,
@@ -197,6 +206,11 @@ impl Card {
         }
     }
 
+    /// Shows nothing that its sender could mean as a secret.
+    pub(super) fn hide_all(&mut self) {
+        (self.hides_body, self.hides_headers) = (true, true);
+    }
+
     /// Takes over what another does not show: one that tells of it holds the same.
     pub(super) fn hide_as(&mut self, other: &Self) {
         self.hides_body |=
@@ -213,6 +227,19 @@ impl CardKey {
             rate: draft.rate,
             period_ms: is_said.then(|| draft.window().as_millis_ceil()),
             has_feedback: draft.has_feedback,
+            weight: Some(draft.weight).filter(|weight| *weight != 1),
+        }
+    }
+
+    /// As a message says it.
+    pub(super) fn draft(&self) -> KeyDraft {
+        KeyDraft {
+            key: self.key.clone(),
+            parallelism: self.parallelism,
+            rate: self.rate,
+            period: self.period_ms.map(Span::from_millis),
+            weight: self.weight.unwrap_or(1),
+            has_feedback: self.has_feedback,
         }
     }
 
@@ -220,6 +247,11 @@ impl CardKey {
     pub(super) fn period_seconds(&self) -> Option<u64> {
         self.period_ms.map(|period| Span::from_millis(period).as_secs_ceil())
     }
+}
+
+/// An instant from the wire.
+pub(super) fn instant(millis: u64) -> Timestamp {
+    Timestamp::from_nanos(millis.saturating_mul(NANOS_PER_MILLI))
 }
 
 /// An instant as the wire has it.

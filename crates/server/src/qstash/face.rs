@@ -19,6 +19,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::net::IpAddr;
 use std::sync::Arc;
+use tokio::sync::Notify;
 use tollgate::push::address::AddressPolicy;
 use tollgate::{Error, Now, Tollgate};
 
@@ -29,12 +30,14 @@ pub(crate) struct Shared {
     pub(super) keys: Keyring,
     /// Where messages may go.
     pub(super) addresses: AddressPolicy,
+    /// There is a queue of ticks to groups: somebody may have waited for it.
+    pub(super) groups_made: Notify,
 }
 
 impl Shared {
     /// With what the server may connect to.
     pub(crate) fn new(addresses: AddressPolicy) -> Self {
-        Self { keys: Keyring::default(), addresses }
+        Self { keys: Keyring::default(), addresses, groups_made: Notify::new() }
     }
 
     /// Learns what was kept before. Keys that are lent stand for those of the server while it runs.
@@ -142,6 +145,20 @@ impl Desk<'_> {
             Route::RemoveEndpoints(name) => self.remove_endpoints(&name).await,
             Route::SigningKeys => self.signing_keys().await,
             Route::RotateSigningKeys => self.rotate_signing_keys().await,
+            Route::Schedules => self.list_schedules().await,
+            Route::MakeSchedule(tail) => self.make_schedule(tail).await,
+            Route::Schedule(id) => self.read_schedule(&id).await,
+            Route::RemoveSchedule(id) => self.remove_schedule(&id).await,
+            Route::PauseSchedule(id) => self.pause_schedule(&id, true).await,
+            Route::ResumeSchedule(id) => self.pause_schedule(&id, false).await,
+            Route::Events => self.list_events().await,
+            Route::Logs => self.list_logs().await,
+            Route::Dead => self.list_dead().await,
+            Route::DeadMessage(id) => self.read_dead(&id).await,
+            Route::RemoveDead => self.remove_all_dead().await,
+            Route::RemoveDeadMessage(id) => self.remove_dead(&id).await,
+            Route::RetryDead => self.retry_all_dead().await,
+            Route::RetryDeadMessage(id) => self.retry_dead(&id).await,
             other => Err(Fault::missing(format!("{other:?}"))),
         }
     }

@@ -185,6 +185,11 @@ impl Filter {
         }
     }
 
+    /// Whether it looks at what came back.
+    pub(super) fn asks_status(&self) -> bool {
+        self.statuses.is_some()
+    }
+
     /// Whether nothing narrows it: all are meant.
     pub(super) fn is_all(&self) -> bool {
         let lists = [

@@ -5,6 +5,7 @@ use super::destination::{Target, check_name};
 use super::draft::Pair;
 use super::error::Fault;
 use super::face::{Desk, done, reply};
+use super::names::Names;
 use super::shape::group::{DefaultsAsked, EndpointWire, EndpointsAsked, GroupWire};
 use axum::http::StatusCode;
 use axum::response::Response;
@@ -118,8 +119,13 @@ impl Desk<'_> {
     }
 
     fn group_key(&self, name: &str) -> String {
-        format!("{PREFIX}{}{name}", self.names.prefix())
+        key(&self.names, name)
     }
+}
+
+/// Where a group is kept.
+pub(super) fn key(names: &Names, name: &str) -> String {
+    format!("{PREFIX}{}{name}", names.prefix())
 }
 
 impl GroupRecord {

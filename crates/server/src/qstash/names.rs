@@ -9,6 +9,8 @@ pub(super) const MESSAGES: &str = "qstash";
 const QUEUES: &str = "qstash:";
 /// The queue of what is to be sent to all endpoints of a group, as they are then.
 pub(super) const GROUPS: &str = "qstash-groups";
+/// How the engine's names of schedules begin: others have the names that they want.
+const SCHEDULES: &str = "qstash:";
 /// How ids of messages begin.
 const MESSAGE: &str = "msg_";
 /// How lanes of messages without a key begin.
@@ -62,6 +64,17 @@ impl Names {
     /// The queue of messages.
     pub(super) fn messages(&self) -> String {
         self.inner(MESSAGES)
+    }
+
+    /// Whether a queue is one of these that messages wait in.
+    pub(super) fn has_messages(&self, queue: &str) -> bool {
+        let name = self.outer(queue);
+        name.is_some_and(|name| name == MESSAGES || name.starts_with(QUEUES))
+    }
+
+    /// The engine's name of a schedule.
+    pub(super) fn schedule(&self, id: &str) -> String {
+        format!("{}{SCHEDULES}{id}", self.prefix)
     }
 
     /// The engine's name of a QStash queue.
@@ -124,6 +137,9 @@ mod tests {
             assert_eq!(Names::around(&names.messages()), Some(names.clone()));
             assert_eq!(Names::around(&names.queue("a/qstash:b")), Some(names.clone()));
             assert_eq!(Names::around(&names.inner("other")), None);
+            let has = |queue: String| names.has_messages(&queue);
+            assert!(has(names.messages()) && has(names.queue("q")) && !has(names.inner(GROUPS)));
+            assert!(!has(format!("other/{}", names.messages())));
         }
         assert_eq!(Names::of(Namespace::new("acme").ok().as_ref()).outer("qstash"), None);
     }

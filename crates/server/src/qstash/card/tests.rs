@@ -102,7 +102,7 @@ prop_compose! {
             labels,
             hides_body: flags.0,
             hides_headers: flags.1,
-            keys: vec![CardKey { key, parallelism, rate, period_ms: rate, has_feedback: flags.2 }],
+            keys: vec![CardKey { key, parallelism, rate, period_ms: rate, has_feedback: flags.2, weight: rate }],
             callback_headers,
             max_retries,
             ..Card::default()
