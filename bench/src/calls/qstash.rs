@@ -185,7 +185,7 @@ async fn starts(served: &Served) -> anyhow::Result<BTreeMap<String, Vec<u64>>> {
         let mut after = String::new();
         let mut connection = served.connect().await?;
         loop {
-            let path = format!("/v1/history?queue=qstash&max=10000{after}");
+            let path = format!("/v1/history?queue=qstash&limit=1000{after}");
             let page = connection.ask("GET", &path, b"").await?;
             for event in std::str::from_utf8(page)?.split("{\"at\":").skip(1) {
                 let (key, started) =
