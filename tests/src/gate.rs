@@ -10,6 +10,7 @@ mod pushed;
 mod restarts;
 mod schedules;
 mod totals;
+mod uses;
 mod workers;
 
 use std::future::Future;

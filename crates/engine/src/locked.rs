@@ -10,7 +10,7 @@ use tollgate_core::gate::opens_together;
 use tollgate_core::meter::Holding;
 use tollgate_core::turn::{CALENDAR_LOOK, Company, must_yield};
 use tollgate_core::{
-    Blocker, Cause, Definition, Now, Opening, Payment, Place, Span, Standing, Timestamp,
+    Blocker, Cause, Definition, Now, Opening, Payment, Place, RuleUse, Span, Standing, Timestamp,
 };
 
 /// One toll, resolved: which meter, how much.
@@ -237,6 +237,12 @@ impl<'a> Locked<'a> {
             (Some(rule), Some(Kept::Plain(plain))) => Some(rule.standing(plain, self.now.at)),
             _ => Some(self.with_meter(index, |meter| meter.standing(definition, self.now))),
         }
+    }
+
+    /// What counts at each rule of a line's meter.
+    pub(crate) fn rules_at(&self, index: usize) -> Option<Vec<RuleUse>> {
+        let definition = self.definition(index)?;
+        Some(self.with_meter(index, |meter| meter.rules(definition, self.now)))
     }
 
     /// Changes the whole meter of a line, making it if need be.

@@ -32,7 +32,7 @@ pub use tollgate_core::rule::UNITS_MAX;
 pub use tollgate_core::rule::slots::HoldId;
 pub use tollgate_core::{
     Align, Cause, Cron, CronError, Limit, LimitError, NameError, Now, Opening, Payment, Priority,
-    RuleSpec, Span, SpanError, Standing, Timestamp,
+    RuleSpec, RuleUse, Span, SpanError, Standing, Timestamp,
 };
 #[cfg(feature = "push")]
 pub use tollgate_engine::push;

@@ -47,6 +47,8 @@ impl From<MeterWire> for MeterState {
                 reset_after: Span::from_millis(wire.reset_after_ms),
             },
             definition,
+            // A server tells of the tightest alone.
+            rules: Vec::new(),
             in_flight: wire.in_flight,
             waiting: wire.waiting,
             is_paused: wire.paused,

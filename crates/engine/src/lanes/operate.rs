@@ -19,6 +19,7 @@ impl<S: Lanes + 'static> Engine<S> {
             partition: partition.map(str::to_owned),
             definition: kept.definition.limit().clone(),
             standing: kept.standing,
+            rules: kept.rules,
             in_flight: kept.in_flight,
             waiting: kept.waiting,
             is_paused: kept.is_paused,

@@ -6,7 +6,7 @@ use crate::limits::Entry;
 use crate::locked::{Line, Locked};
 use std::sync::Arc;
 use tollgate_core::contract::Tally;
-use tollgate_core::{Limit, Now, Opening, Partition, Span, Standing, Timestamp};
+use tollgate_core::{Limit, Now, Opening, Partition, RuleUse, Span, Standing, Timestamp};
 
 /// How a meter stands.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -19,6 +19,9 @@ pub struct MeterState {
     pub definition: Limit,
     /// Its tightest rule.
     pub standing: Standing,
+    /// What counts at each of its rules, in the order of the definition's; empty where only the tightest
+    /// is told, as by a server.
+    pub rules: Vec<RuleUse>,
     /// Units held at the concurrency rule.
     pub in_flight: u64,
     /// Weight of the calls that wait here.
@@ -151,6 +154,7 @@ fn state(locked: &Locked<'_>, partition: Option<&str>) -> Option<MeterState> {
         limit: locked.lines[0].entry.name.clone(),
         partition: partition.map(str::to_owned),
         standing,
+        rules: locked.rules_at(0)?,
         in_flight: whole.map_or(0, |whole| whole.meter.in_flight(&definition, locked.now)),
         waiting: whole.map_or(0, |whole| whole.ahead),
         next_admission_after,

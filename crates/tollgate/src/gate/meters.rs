@@ -2,7 +2,7 @@
 
 use super::{Backend, Tollgate};
 use tollgate_core::contract::Meters;
-use tollgate_core::{LimitName, Span};
+use tollgate_core::{LimitName, RuleUse, Span};
 use tollgate_engine::{Error, MeterState, PartitionPage};
 
 /// How busy the global meter of a limit is.
@@ -36,6 +36,22 @@ impl Tollgate {
             is_closed: meter.closed.is_some(),
         };
         Ok(meters.into_iter().map(|meter| meter.map(load)).collect())
+    }
+
+    /// What counts at each rule of the global meters of limits; `None` for those that are not defined.
+    /// Cheaper than [`Self::meter`] for each.
+    pub async fn uses(&self, limits: &[&str]) -> Result<Vec<Option<Vec<RuleUse>>>, Error> {
+        let engine = match &self.backend {
+            Backend::Memory(limiter) => {
+                let meters = limits.iter().map(|limit| limiter.meter(limit, None).ok());
+                return Ok(meters.map(|meter| meter.map(|meter| meter.rules)).collect());
+            }
+            Backend::Embedded(engine) => engine,
+        };
+        let meters = limits.iter().map(|limit| Ok((LimitName::new(limit)?, None)));
+        let meters = meters.collect::<Result<_, Error>>()?;
+        let meters = engine.store().inspect(meters).await?;
+        Ok(meters.into_iter().map(|meter| meter.map(|meter| meter.rules)).collect())
     }
 
     /// How one meter stands.
