@@ -176,10 +176,10 @@ fn body(attempt: &Attempt<'_>, card: &Card, answered: &Answered, tells_death: bo
         }
         Err(why) => Response { status: 0, headers: &[], body: why.as_bytes() },
     };
-    let dead = tells_death.then(|| dead_id(millis(attempt.wall), attempt.job.id));
     let created_ms = attempt.job.envelope.accepted.map(millis);
     let (delivery, body) = (attempt.delivery, Some(attempt.body));
     let kept = Kept { id: &id, card, delivery, body, created_ms };
+    let dead = tells_death.then(|| dead_id(kept.created_ms(), attempt.job.id));
     let retried = retried(attempt.job.tried);
     Attempted { kept, retried, response, dlq_id: dead.as_deref() }.body()
 }

@@ -108,15 +108,16 @@ pub(super) fn call_of(id: &str) -> Option<CallId> {
     number(id.strip_prefix(MESSAGE)?).map(CallId)
 }
 
-/// The id of a message among the dead.
-pub(super) fn dead_id(died_ms: u64, call: CallId) -> String {
-    format!("{died_ms}-{}", call.0)
+/// The id of a message among the dead: when it was accepted, so that it is the same wherever it is told,
+/// and its call.
+pub(super) fn dead_id(created_ms: u64, call: CallId) -> String {
+    format!("{created_ms}-{}", call.0)
 }
 
 /// The call of a message among the dead; `None` if none has such an id.
 pub(super) fn dead_call_of(id: &str) -> Option<CallId> {
-    let (died, call) = id.split_once('-')?;
-    number(died)?;
+    let (created, call) = id.split_once('-')?;
+    number(created)?;
     number(call).map(CallId)
 }
 
