@@ -17,6 +17,8 @@ mod lanes;
 #[cfg(test)]
 mod push;
 #[cfg(test)]
+mod qstash;
+#[cfg(test)]
 mod readme;
 #[cfg(test)]
 mod regressions;

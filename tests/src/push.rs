@@ -6,7 +6,7 @@ mod delivering;
 mod encrypted;
 mod mannered;
 mod signed;
-mod upstream;
+pub(crate) mod upstream;
 mod within;
 
 use crate::gate::patiently;

@@ -16,6 +16,7 @@ mod draft;
 mod error;
 mod face;
 mod filter;
+mod flow;
 mod groups;
 mod kept;
 mod keys;

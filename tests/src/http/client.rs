@@ -6,37 +6,37 @@ use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::TcpStream;
 
 /// One connection.
-pub(super) struct Client {
+pub(crate) struct Client {
     stream: BufReader<TcpStream>,
 }
 
 /// What the server said.
 #[derive(Debug)]
-pub(super) struct Answer {
-    pub(super) status: u16,
+pub(crate) struct Answer {
+    pub(crate) status: u16,
     headers: Vec<(String, String)>,
-    pub(super) text: String,
+    pub(crate) text: String,
 }
 
 impl Client {
-    pub(super) async fn connect(address: SocketAddr) -> Self {
+    pub(crate) async fn connect(address: SocketAddr) -> Self {
         Self { stream: BufReader::new(TcpStream::connect(address).await.unwrap()) }
     }
 
     /// Sends bytes as they are.
-    pub(super) async fn send(&mut self, bytes: &[u8]) {
+    pub(crate) async fn send(&mut self, bytes: &[u8]) {
         self.stream.write_all(bytes).await.unwrap();
     }
 
     /// The next line of a stream that holds text; empty at its end. Sizes of chunks are lines, too.
-    pub(super) async fn line(&mut self) -> String {
+    pub(crate) async fn line(&mut self) -> String {
         let mut line = String::new();
         self.stream.read_line(&mut line).await.unwrap_or(0);
         line
     }
 
     /// The next answer; `None` if the server closed the connection.
-    pub(super) async fn answer(&mut self) -> Option<Answer> {
+    pub(crate) async fn answer(&mut self) -> Option<Answer> {
         let mut head = Vec::new();
         while !matches!(head.last().map(String::as_str), Some("")) {
             let mut line = String::new();
@@ -58,19 +58,19 @@ impl Client {
 }
 
 impl Answer {
-    pub(super) fn header(&self, name: &str) -> Option<&str> {
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
         let found = self.headers.iter().find(|(other, _)| other == name);
         found.map(|(_, value)| value.as_str())
     }
 
     #[track_caller]
-    pub(super) fn json(&self) -> Value {
+    pub(crate) fn json(&self) -> Value {
         serde_json::from_str(&self.text).unwrap_or_else(|error| panic!("{error}: {}", self.text))
     }
 
     /// The JSON body of a success without what is counted in a folder alone.
     #[track_caller]
-    pub(super) fn uncounted(&self) -> Value {
+    pub(crate) fn uncounted(&self) -> Value {
         let mut json = self.success();
         for counted in ["totals", "admitted"] {
             json.as_object_mut().unwrap().remove(counted);
@@ -80,13 +80,13 @@ impl Answer {
 
     /// One field of the JSON body.
     #[track_caller]
-    pub(super) fn field(&self, name: &str) -> Value {
+    pub(crate) fn field(&self, name: &str) -> Value {
         self.json()[name].clone()
     }
 
     /// Fails unless this is a problem of that status and code; returns the detail.
     #[track_caller]
-    pub(super) fn problem(&self, status: u16, code: &str) -> String {
+    pub(crate) fn problem(&self, status: u16, code: &str) -> String {
         assert_eq!(self.status, status, "{}", self.text);
         assert_eq!(self.header("content-type"), Some("application/problem+json"));
         let json = self.json();
@@ -99,7 +99,7 @@ impl Answer {
 
     /// Fails unless this is a success; returns the JSON body.
     #[track_caller]
-    pub(super) fn success(&self) -> Value {
+    pub(crate) fn success(&self) -> Value {
         assert_eq!(self.status, 200, "{}", self.text);
         assert_eq!(self.header("content-type"), Some("application/json"));
         self.json()
@@ -107,7 +107,7 @@ impl Answer {
 }
 
 /// A request with a body and a length that fits it.
-pub(super) fn request(method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> Vec<u8> {
+pub(crate) fn request(method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> Vec<u8> {
     let mut text = format!("{method} {path} HTTP/1.1\r\nhost: tollgate\r\n");
     for (name, value) in headers {
         text.push_str(&format!("{name}: {value}\r\n"));

@@ -6,20 +6,20 @@ use serde_json::Value;
 use tollgate_server::{Namespace, Role, Roles, Token, TokenHash, TokenSpec};
 
 /// A token that is called like its secret, with these roles.
-pub(super) fn holder(name: &str, roles: &[Role], namespace: Option<&str>) -> TokenSpec {
+pub(crate) fn holder(name: &str, roles: &[Role], namespace: Option<&str>) -> TokenSpec {
     let hash = TokenHash::of(&Token::new(name).unwrap());
     let namespace = namespace.map(|namespace| Namespace::new(namespace).unwrap());
     TokenSpec { name: name.to_owned(), hash, roles: Roles::of(roles.iter().copied()), namespace }
 }
 
 /// An admin of one namespace, called like it.
-pub(super) fn admin_of(namespace: &str) -> TokenSpec {
+pub(crate) fn admin_of(namespace: &str) -> TokenSpec {
     holder(namespace, &[Role::Admin], Some(namespace))
 }
 
 impl Started {
     /// Sends a request with that token, and a body unless it is null.
-    pub(super) async fn ask_as(
+    pub(crate) async fn ask_as(
         &self,
         token: &str,
         (method, path): (&str, &str),

@@ -2,6 +2,7 @@
 
 pub(super) mod encrypted;
 pub(super) mod enforcing;
+pub(crate) mod holding;
 pub(super) mod lying;
 pub(super) mod published;
 
@@ -21,32 +22,32 @@ use tokio::task::JoinSet;
 
 /// What an upstream was asked.
 #[derive(Debug)]
-pub(super) struct Asked {
-    pub(super) method: String,
-    pub(super) path: String,
-    pub(super) headers: hyper::HeaderMap,
-    pub(super) body: Vec<u8>,
+pub(crate) struct Asked {
+    pub(crate) method: String,
+    pub(crate) path: String,
+    pub(crate) headers: hyper::HeaderMap,
+    pub(crate) body: Vec<u8>,
 }
 
 impl Asked {
-    pub(super) fn header(&self, name: &str) -> Option<&str> {
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
         self.headers.get(name).map(|value| value.to_str().unwrap())
     }
 }
 
 /// A server that ends when it is dropped.
-pub(super) struct Upstream {
-    pub(super) address: SocketAddr,
-    pub(super) asked: mpsc::UnboundedReceiver<Asked>,
+pub(crate) struct Upstream {
+    pub(crate) address: SocketAddr,
+    pub(crate) asked: mpsc::UnboundedReceiver<Asked>,
     _tasks: JoinSet<()>,
 }
 
 /// How an upstream answers.
-pub(super) type Answers = dyn Fn(&Asked) -> Response<Full<Bytes>> + Send + Sync;
+pub(crate) type Answers = dyn Fn(&Asked) -> Response<Full<Bytes>> + Send + Sync;
 
 impl Upstream {
     /// One that answers so.
-    pub(super) async fn new(
+    pub(crate) async fn new(
         answers: impl Fn(&Asked) -> Response<Full<Bytes>> + Send + Sync + 'static,
     ) -> Self {
         let (tell, asked) = mpsc::unbounded_channel();
@@ -59,12 +60,12 @@ impl Upstream {
         Self { address, asked, _tasks: tasks }
     }
 
-    pub(super) fn url(&self, path: &str) -> String {
+    pub(crate) fn url(&self, path: &str) -> String {
         format!("http://{}{path}", self.address)
     }
 
     /// What it is asked next.
-    pub(super) async fn next(&mut self) -> Asked {
+    pub(crate) async fn next(&mut self) -> Asked {
         crate::gate::patiently(self.asked.recv()).await.unwrap()
     }
 }
@@ -112,7 +113,7 @@ async fn answer(
 }
 
 /// An answer of this status, with these headers.
-pub(super) fn status(status: u16, headers: &[(&str, &str)], body: &str) -> Response<Full<Bytes>> {
+pub(crate) fn status(status: u16, headers: &[(&str, &str)], body: &str) -> Response<Full<Bytes>> {
     let mut response = Response::builder().status(status);
     for (name, value) in headers {
         response = response.header(*name, *value);

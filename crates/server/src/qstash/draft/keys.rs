@@ -98,7 +98,7 @@ pub(super) fn read(sorted: &Sorted<'_>) -> Result<Vec<KeyDraft>, DraftError> {
 }
 
 /// Whether a text may be a key.
-fn check_key(key: &str) -> Result<(), DraftError> {
+pub(in crate::qstash) fn check_key(key: &str) -> Result<(), DraftError> {
     if !(1..=KEY_BYTES_MAX).contains(&key.len()) {
         return Err(DraftError::Length { header: KEY, most: KEY_BYTES_MAX, bytes: key.len() });
     }
