@@ -2,6 +2,7 @@
 //! is told to.
 
 mod flow;
+mod messages;
 mod operated;
 
 use crate::http::client::Answer;

@@ -22,6 +22,7 @@ mod kept;
 mod keys;
 mod letter;
 mod logs;
+mod messages;
 mod names;
 mod percent;
 mod pin;

@@ -148,7 +148,7 @@ impl Desk<'_> {
         if self.app.redact_bodies { Ok(None) } else { self.payload_of(call).await }
     }
 
-    async fn payload_of(&self, call: CallId) -> Result<Option<Payload>, Fault> {
+    pub(super) async fn payload_of(&self, call: CallId) -> Result<Option<Payload>, Fault> {
         self.app.gate.payload(call).await.map_err(|error| self.fault(error))
     }
 

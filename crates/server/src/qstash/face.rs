@@ -131,6 +131,9 @@ impl Desk<'_> {
             Route::Publish(tail) => self.publish(tail).await,
             Route::Enqueue(tail) => self.enqueue(tail).await,
             Route::Batch => self.batch().await,
+            Route::Message(id) => self.read_message(&id).await,
+            Route::CancelMessage(id) => self.cancel_message(&id).await,
+            Route::CancelMessages => self.cancel_messages().await,
             Route::Queues => self.list_queues().await,
             Route::DefineQueue => self.upsert_queue().await,
             Route::Queue(name) => self.read_queue(&name).await,
@@ -163,7 +166,6 @@ impl Desk<'_> {
             Route::RemoveDeadMessage(id) => self.remove_dead(&id).await,
             Route::RetryDead => self.retry_all_dead().await,
             Route::RetryDeadMessage(id) => self.retry_dead(&id).await,
-            other => Err(Fault::missing(format!("{other:?}"))),
         }
     }
 

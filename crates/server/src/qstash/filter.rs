@@ -192,9 +192,12 @@ impl Filter {
 
     /// Whether nothing narrows it: all are meant.
     pub(super) fn is_all(&self) -> bool {
+        self.message_ids.is_none() && self.dlq_ids.is_none() && self.is_by_id()
+    }
+
+    /// Whether nothing but ids narrows it, if anything does.
+    pub(super) fn is_by_id(&self) -> bool {
         let lists = [
-            &self.message_ids,
-            &self.dlq_ids,
             &self.urls,
             &self.hosts,
             &self.paths,

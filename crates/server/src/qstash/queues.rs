@@ -3,13 +3,14 @@
 use super::destination::check_name;
 use super::error::Fault;
 use super::face::{Desk, done, reply};
+use super::messages::Which;
 use super::shape::queue::{QueueAsked, QueueWire};
 use axum::http::StatusCode;
 use axum::response::Response;
 use serde::{Deserialize, Serialize};
-use tollgate::lanes::{Backoff, Order, QueueSpec, QueueState};
+use tollgate::lanes::{Backoff, Order, PAGE_MAX, QueueError, QueueSpec, QueueState};
 use tollgate::push::delivery::RETRIES_MAX;
-use tollgate::{Delivery, Span};
+use tollgate::{Delivery, Error, Span};
 
 /// How many messages of a queue are in flight, unless it says so.
 pub(super) const PARALLELISM_DEFAULT: u32 = 1;
@@ -56,22 +57,23 @@ fn spec(parallelism: u32) -> Result<QueueSpec, Fault> {
 
 impl Desk<'_> {
     pub(super) async fn list_queues(&self) -> Result<Response, Fault> {
-        let prefix = self.names.queues();
-        let (mut wires, mut after) = (Vec::new(), prefix.clone());
+        let (mut wires, mut after) = (Vec::new(), None);
         loop {
-            let page = self.app.gate.queues(Some(&after), tollgate::lanes::PAGE_MAX).await;
-            let page = page.map_err(|error| self.fault(error))?;
-            let Some(last) = page.last() else { break };
-            let is_over = !last.name.starts_with(&prefix);
-            after = last.name.to_string();
-            for state in page.iter().filter(|state| state.name.starts_with(&prefix)) {
+            let page = self.queue_page(after.as_deref()).await?;
+            let Some(last) = page.last() else { return Ok(reply(StatusCode::OK, &wires)) };
+            after = Some(last.name.to_string());
+            for state in &page {
                 wires.push(self.queue_wire(state).await?);
             }
-            if is_over {
-                break;
-            }
         }
-        Ok(reply(StatusCode::OK, &wires))
+    }
+
+    /// Queues of the caller's behind one, by the engine's names; none behind the last.
+    pub(super) async fn queue_page(&self, after: Option<&str>) -> Result<Vec<QueueState>, Fault> {
+        let prefix = self.names.queues();
+        let page = self.app.gate.queues(Some(after.unwrap_or(&prefix)), PAGE_MAX).await;
+        let page = page.map_err(|error| self.fault(error))?.into_iter();
+        Ok(page.take_while(|state| state.name.starts_with(&prefix)).collect())
     }
 
     pub(super) async fn read_queue(&self, name: &str) -> Result<Response, Fault> {
@@ -115,9 +117,21 @@ impl Desk<'_> {
     }
 
     pub(super) async fn remove_queue(&self, name: &str) -> Result<Response, Fault> {
-        let inner = self.names.queue(name);
-        let removed = self.app.gate.remove_queue_as(self.who(), &inner).await;
-        removed.map_err(|error| self.fault(error))?;
+        let (gate, inner) = (&self.app.gate, self.names.queue(name));
+        let state = gate.queue_state(&inner).await.map_err(|error| self.fault(error))?;
+        if let Some(state) = state {
+            if state.in_flight > 0 {
+                return Err(in_use(name, state.in_flight));
+            }
+            self.cancel_in(&state, Which::All, u64::MAX).await?;
+        }
+        match gate.remove_queue_as(self.who(), &inner).await {
+            // Some came, or were started, since.
+            Err(Error::Queue(QueueError::NotEmpty { waiting, in_flight, .. })) => {
+                return Err(in_use(name, waiting.saturating_add(in_flight)));
+            }
+            removed => removed.map_err(|error| self.fault(error))?,
+        };
         self.change_kept(&record_key(&inner), |_: Option<QueueRecord>| Ok(None)).await?;
         Ok(done())
     }
@@ -152,6 +166,13 @@ impl Desk<'_> {
             lag: state.waiting,
         })
     }
+}
+
+fn in_use(name: &str, messages: u64) -> Fault {
+    let why = format!(
+        "messages of the queue {name} are being delivered ({messages}): remove it when they have ended"
+    );
+    Fault::over_quota(why)
 }
 
 fn record_key(inner: &str) -> String {
