@@ -128,6 +128,7 @@ async fn those_that_a_query_means_are_cancelled_and_no_others() {
     world.hand_in("enqueue/q", &[("upstash-label", "red")]).await;
     assert_eq!(world.refused("DELETE /v2/messages?labeel=red").await, 400);
     assert_eq!(cancelled(&world, "?label=red&flowControlKey=other&count=100").await, 0);
+    assert_eq!(cancelled(&world, "?queueName=other").await, 0);
     assert_eq!(cancelled(&world, "?label=red&count=2").await, 2);
     for (id, state) in [(&red[0], None), (&red[1], None), (&red[2], Some(CallState::Waiting))] {
         world.until_state(id, state).await;
@@ -139,6 +140,8 @@ async fn those_that_a_query_means_are_cancelled_and_no_others() {
     let both = format!("?messageIds={},{}&label=red", blue[1], blue[2]);
     assert_eq!(cancelled(&world, &both).await, 0);
     assert_eq!(world.key("k").await["waitListSize"], 2);
+    let by_key = "?flowControlKey=other&flowControlKey=k&label=blue";
+    assert_eq!(cancelled(&world, by_key).await, 2);
 }
 
 #[tokio::test]

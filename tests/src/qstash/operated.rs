@@ -170,6 +170,33 @@ async fn a_list_has_all_keys_and_those_that_wait_without_one() {
 }
 
 #[tokio::test]
+async fn a_list_of_thousands_has_each_key_once_with_what_waits_there() {
+    const KEYS: usize = 2_100;
+    let world = World::new().await;
+    let item = |number: usize| {
+        let key = format!("k{number:04}");
+        let value = format!("parallelism={}", number + 1);
+        let headers = json!({
+            "upstash-delay": "1h",
+            "upstash-flow-control-key": key,
+            "upstash-flow-control-value": value,
+        });
+        json!({"destination": world.receiver.url("/"), "headers": headers})
+    };
+    for first in (0..KEYS).step_by(700) {
+        let items: Value = (first..first + 700).map(item).collect();
+        assert_eq!(world.server.post("/v2/batch", &items).await.status, 200);
+    }
+    let list = world.told("GET /v2/flowControl?search=k").await;
+    let list = list.as_array().unwrap();
+    assert_eq!(list.len(), KEYS);
+    for (number, key) in list.iter().enumerate() {
+        assert_eq!(key["flowControlKey"], format!("k{number:04}"));
+        assert_eq!([&key["parallelismMax"], &key["waitListSize"]], [number + 1, 1]);
+    }
+}
+
+#[tokio::test]
 async fn a_namespace_has_keys_of_its_own() {
     let world = World::with_tokens(vec![admin_of("acme"), admin_of("rival")]).await;
     let ask = async |token: &str, request: &str| {

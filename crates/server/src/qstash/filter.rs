@@ -237,6 +237,13 @@ impl Filter {
         (self.from_ms.unwrap_or(0), self.to_ms.unwrap_or(u64::MAX))
     }
 
+    /// Whether a message may be meant that goes through this queue and has keys for which that holds: so
+    /// much is known of a call without a look at what goes with it.
+    pub(super) fn may_mean(&self, queue: Option<&str>, has_key: impl Fn(&str) -> bool) -> bool {
+        is_one(&self.queues, queue)
+            && self.keys.as_ref().is_none_or(|keys| keys.iter().any(|key| has_key(key)))
+    }
+
     /// Whether a message is meant.
     pub(super) fn matches(&self, facts: &Facts<'_>) -> bool {
         let (from, to) = self.times_ms();

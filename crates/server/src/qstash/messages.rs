@@ -144,6 +144,13 @@ impl Desk<'_> {
             Which::Meant(filter) if filter.is_by_id() => return Ok(true),
             Which::Meant(filter) => filter,
         };
+        let has_key = |key: &str| {
+            let inner = self.names.inner(key);
+            view.tolls.iter().any(|toll| *toll.limit == *inner)
+        };
+        if !filter.may_mean(self.names.outer_queue(&view.queue), has_key) {
+            return Ok(false);
+        }
         let payload = self.payload_of(view.id).await?;
         let message = payload.and_then(|payload| Message::of(payload.envelope()));
         let Some(message) = message else { return Ok(false) };
