@@ -1,9 +1,12 @@
 //! The QStash API over real sockets, on a clock that is moved by hand, with a receiver that answers when it
 //! is told to.
 
+mod dead;
 mod flow;
+mod logs;
 mod messages;
 mod operated;
+mod schedules;
 
 use crate::http::client::Answer;
 use crate::http::started::{Kept, PATIENCE, Started};

@@ -38,6 +38,7 @@ fn a_card_says_what_there_is_to_say_and_no_more() {
         queue: Some("q".to_owned()),
         group: Some(("g".to_owned(), Some("e".to_owned()))),
         schedule: Some("scd_1".to_owned()),
+        cron: Some("@daily".to_owned()),
         source: Some("msg_1".to_owned()),
     };
     let card = Card::new(&draft(&headers), accepted);
@@ -45,8 +46,8 @@ fn a_card_says_what_there_is_to_say_and_no_more() {
         text(&card),
         concat!(
             r#"{"c":1700000000123,"n":1700000002123,"d":2000,"i":"192.0.2.1","q":"q","g":"g","e":"e","#,
-            r#""s":"scd_1","k":[{"k":"k","p":2,"d":1000}],"l":["l"],"rb":true,"rh":["x-a"],"r":3,"#,
-            r#""x":"1000","cb":[["Upstash-Retries","1"]],"o":"msg_1"}"#,
+            r#""s":"scd_1","t":"@daily","k":[{"k":"k","p":2,"d":1000}],"l":["l"],"rb":true,"#,
+            r#""rh":["x-a"],"r":3,"x":"1000","cb":[["Upstash-Retries","1"]],"o":"msg_1"}"#,
         )
     );
     assert!(card.redact().hides("X-A") && card.redact().has_body);
