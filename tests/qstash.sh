@@ -1,0 +1,88 @@
+#!/usr/bin/env bash
+# Runs the SDKs of QStash, as npm and PyPI have them, against the real server, with receivers that record what is
+# delivered. It needs Node 18.19 with npm, and Python 3.10 with venv; the SDKs go into the target folder.
+#
+#   tests/qstash.sh [NAME...]    only these scenarios: `tests/qstash.sh flow_control test_messages`
+#
+# Scenarios are tests/qstash/*.test.mjs and tests/qstash/test_*.py. Each file starts servers of its own, with
+# data of their own, on ports that the system picks; so files run side by side. TOLLGATE_BIN says which binary.
+set -euo pipefail
+
+# Files of scenarios that run side by side. They wait most of the time, so there may be more than cores.
+readonly SIDE_BY_SIDE=4
+# Longest time for the scenarios in each language: each takes less than a minute.
+readonly SECONDS_MAX=300
+
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+mkdir -p "${CARGO_TARGET_DIR:=target}"
+target=$(realpath "$CARGO_TARGET_DIR")
+scenarios=$PWD/tests/qstash
+# What is set for an application or a server on this machine is not for these.
+binary=${TOLLGATE_BIN-}
+for variable in "${!QSTASH_@}" "${!TOLLGATE_@}"; do unset "$variable"; done
+export QSTASH_PACKAGES=$target/qstash/node
+venv=$target/qstash/python
+
+# Installs what is wanted for Node, unless it is there.
+install_for_node() {
+  cmp -s "$scenarios/package-lock.json" "$QSTASH_PACKAGES/wanted.json" && return
+  rm -rf "$QSTASH_PACKAGES"
+  mkdir -p "$QSTASH_PACKAGES"
+  cp "$scenarios/package.json" "$scenarios/package-lock.json" "$QSTASH_PACKAGES"
+  npm --prefix "$QSTASH_PACKAGES" ci --ignore-scripts --no-audit --no-fund --loglevel=error
+  cp "$scenarios/package-lock.json" "$QSTASH_PACKAGES/wanted.json"
+}
+
+# The same for Python.
+install_for_python() {
+  cmp -s "$scenarios/requirements.txt" "$venv/wanted.txt" && return
+  rm -rf "$venv"
+  python3 -m venv "$venv"
+  "$venv/bin/pip" install --quiet --disable-pip-version-check --requirement "$scenarios/requirements.txt"
+  cp "$scenarios/requirements.txt" "$venv/wanted.txt"
+}
+
+# The scenarios of pattern $1, or those of them that were asked for, one a line.
+wanted_of() {
+  local file name
+  for file in "$scenarios"/$1; do
+    [[ -e $file ]] || continue
+    name=$(basename "$file")
+    if [[ -z ${names[*]-} || " ${names[*]} " == *" ${name%%.*} "* ]]; then echo "$file"; fi
+  done
+}
+
+run_in_node() {
+  local files
+  mapfile -t files < <(wanted_of '*.test.mjs')
+  [[ ${#files[@]} -eq 0 ]] && return
+  timeout "$SECONDS_MAX" node --test --test-concurrency "$SIDE_BY_SIDE" --test-reporter spec "${files[@]}"
+}
+
+run_in_python() {
+  local modules
+  mapfile -t modules < <(wanted_of 'test_*.py' | sed 's|.*/||; s|\.py$||')
+  [[ ${#modules[@]} -eq 0 ]] && return
+  # Buffered, for the SDK prints every page of logs that it reads. -B, to leave nothing beside the sources.
+  cd "$scenarios"
+  timeout "$SECONDS_MAX" "$venv/bin/python" -B -m unittest --buffer "${modules[@]}"
+}
+
+names=("$@")
+mkdir -p "$target/qstash"
+{
+  flock 9 # the script may run twice at a time
+  install_for_node
+  install_for_python
+} 9>"$target/.qstash.lock"
+if [[ -z $binary ]]; then
+  # As `./test` builds it, so that it is there already.
+  cargo test --quiet --workspace --all-features --test workers --no-run
+  binary=$target/debug/tollgate
+fi
+export TOLLGATE_BIN=$binary
+
+status=0
+run_in_node || status=$?
+run_in_python || status=$?
+exit "$status"
