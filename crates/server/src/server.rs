@@ -227,8 +227,7 @@ impl Server {
             let (gate, shared) = (self.app.gate.clone(), self.qstash.clone());
             let shutdown = self.shutdown.clone();
             pushing.spawn(async move {
-                let stop = async move { shutdown.begun().await };
-                if let Err(error) = qstash::tick::run(gate, shared, stop).await {
+                if let Err(error) = qstash::tick::run(gate, shared, shutdown).await {
                     tracing::error!(%error, "schedules to URL groups are not seen to any more");
                 }
             });

@@ -2,11 +2,14 @@
 
 use super::logs::states;
 use super::{World, answer, delivered};
-use crate::http::started::JSON;
-use crate::push::upstream::holding::Held;
+use crate::http::started::{JSON, Kept, Started};
+use crate::push::upstream::holding::{Held, Holding};
 use crate::push::upstream::status;
 use serde_json::{Value, json};
 use tollgate::lanes::CallState;
+use tollgate::push::PushSettings;
+use tollgate::push::address::AddressPolicy;
+use tollgate_server::Settings;
 
 /// No second attempt.
 const ONCE: (&str, &str) = ("upstash-retries", "0");
@@ -252,4 +255,29 @@ async fn one_is_sent_again_with_other_settings_and_once_however_often_it_is_aske
     answer(held, 200);
     world.until_state(&again, None).await;
     assert!(world.receiver.is_quiet());
+}
+
+#[tokio::test]
+async fn a_server_that_keeps_bodies_from_those_who_look_tells_no_secret_of_any_message() {
+    let addresses = AddressPolicy { allowed: vec!["127.0.0.1".parse().unwrap()] };
+    let push = PushSettings { addresses, ..PushSettings::default() };
+    let settings = Settings::new(([127, 0, 0, 1], 0).into());
+    let settings = Settings { push, redact_bodies: true, ..settings };
+    let server = Started::on(Kept::InFolder, settings).await;
+    let mut world = World { server, receiver: Holding::new().await };
+    let id = world.publish(&[ONCE, ("upstash-forward-x-secret", "hush")]).await;
+    world.receiver.next().await.answer(status(500, &[("x-b", "silence")], "quiet"));
+    world.until_state(&id, Some(CallState::Dead)).await;
+    let to = format!("/v2/schedules/{}?upstash-cron=@daily", world.receiver.url("/"));
+    let made =
+        world.server.ask("POST", &to, &[("upstash-forward-x-secret", "hush")], "hello").await;
+    assert_eq!(made.status, 201);
+    for path in ["dlq", "events", "schedules"] {
+        let told = world.told(&format!("GET /v2/{path}")).await.to_string();
+        for secret in ["hush", "hello", "aGVsbG8", "silence", "quiet", "cXVpZXQ"] {
+            assert!(!told.contains(secret), "{path}: {told}");
+        }
+        assert!(told.contains(&world.receiver.url("/")), "{path}: {told}");
+    }
+    assert_eq!(world.dead("").await[0]["responseStatus"], 500);
 }

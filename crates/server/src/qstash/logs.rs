@@ -22,14 +22,16 @@ use tollgate::lanes::{CallId, CallState, End, Event, HistoryCursor, HistoryQuery
 use tollgate::push::delivery::TIMEOUT_MAX;
 use tollgate::{Error, Span, Timestamp, Tollgate};
 
-/// Most events that one request looks at: who asks for more goes on from there.
+/// Most events of the caller's messages that one request looks at: who asks for more goes on from there.
 const SCANNED_MAX: usize = 20_000;
+/// Most events of all queues that one request skips over.
+const SKIPPED_MAX: usize = 100_000;
 /// Most bytes of envelopes and reports that are collected at once.
 const COLLECTED_BYTES_MAX: usize = 64 << 20;
 /// How many events are read at a time.
-const PAGE: usize = 1_000;
+const PAGE: usize = 2_000;
 /// Of so many messages it is remembered what they are.
-const REMEMBERED_MAX: usize = 2_000;
+const REMEMBERED_MAX: usize = 4_000;
 /// Bodies are told up to so many bytes on a page, and with those of one message beyond that.
 const BODIES_BYTES_MAX: usize = 4 << 20;
 
@@ -93,7 +95,7 @@ impl Desk<'_> {
         let told = self.app.history.read(search.run(place)).await?;
         told.ok_or_else(|| {
             Fault::invalid(format!(
-                "these are more than {SCANNED_MAX} events, too many to tell the earliest first: narrow them with fromDate and toDate, or ask for order=latestFirst"
+                "there are more than {SCANNED_MAX} events or much in other queues, too many to tell the earliest first: narrow them with fromDate and toDate, or ask for order=latestFirst"
             ))
         })
     }
@@ -138,13 +140,14 @@ impl Search {
     /// The lines from a place on, the latest first.
     async fn scan(mut self, place: Option<Place>) -> Result<Told, Error> {
         let mut after = place.map(|place| HistoryCursor(place.at));
-        let (mut skipped, mut scanned) = (place.map_or(0, |place| place.told), 0);
+        let mut told = place.map_or(0, |place| place.told);
+        let (mut scanned, mut skipped) = (0, 0);
         loop {
             let page = self.gate.history(self.query(after)).await?;
             self.learn(&page.events);
             for (event, place) in page.events.iter().zip(&page.places) {
                 let lines = self.matching(event).await?.into_iter().rev().enumerate();
-                for (nth, line) in lines.skip(std::mem::take(&mut skipped)) {
+                for (nth, line) in lines.skip(std::mem::take(&mut told)) {
                     if self.is_full() {
                         // The next page begins with this event.
                         let rest = Place { at: place.0.saturating_add(1), told: nth };
@@ -152,8 +155,9 @@ impl Search {
                     }
                     self.tell(event.call, &line).await?;
                 }
-                scanned += 1;
-                if scanned == SCANNED_MAX {
+                scanned += usize::from(self.names.has_messages(&event.queue));
+                skipped += 1;
+                if scanned == SCANNED_MAX || skipped == SKIPPED_MAX {
                     return Ok(self.page(Some(Place { at: place.0, told: 0 })));
                 }
             }
@@ -208,11 +212,17 @@ impl Search {
     /// All events of the time that is asked for, the earliest first; `None` if they are too many.
     async fn collected(&mut self) -> Result<Option<Vec<Event>>, Error> {
         let (mut events, mut bytes, mut after) = (Vec::new(), 0, None);
+        let mut skipped = 0;
         loop {
             let page = self.gate.history(self.query(after)).await?;
-            bytes += page.events.iter().map(Event::bytes).sum::<usize>();
-            events.extend(page.events);
-            if events.len() > SCANNED_MAX || bytes > COLLECTED_BYTES_MAX {
+            skipped += page.events.len();
+            let is_ours = |event: &Event| self.names.has_messages(&event.queue);
+            for event in page.events.into_iter().filter(is_ours) {
+                bytes += event.bytes();
+                events.push(event);
+            }
+            let is_long = events.len() > SCANNED_MAX || skipped > SKIPPED_MAX;
+            if is_long || bytes > COLLECTED_BYTES_MAX {
                 return Ok(None);
             }
             after = page.next;

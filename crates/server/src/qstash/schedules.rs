@@ -97,7 +97,7 @@ impl Desk<'_> {
         // Before anything waits that needs it.
         self.shared.keys.get(&self.app.gate, &self.names).await?;
         self.ensure_queue(draft.queue.as_deref()).await?;
-        let since = before.and_then(|before| Told::of(before)).map(|told| told.message.card);
+        let since = before.and_then(Told::of).map(|told| told.message.card);
         let since = since.map(|card| card::instant(card.created_ms));
         let accepted = Accepted {
             at: since.unwrap_or(self.now().await?.wall),

@@ -135,9 +135,10 @@ mod tests {
 
     #[test]
     fn an_error_says_why() {
-        let Line { error, .. } = Line::failed(at(1), Report { status: 503, ..Report::default() });
-        assert_eq!(error.as_deref(), Some("the destination answered with status 503"));
-        let refused = Report { error: Some("refused".to_owned()), ..Report::default() };
-        assert_eq!(Line::failed(at(1), refused).error.as_deref(), Some("refused"));
+        let error = |report: &str| Line::failed(at(1), Report::read(report.as_bytes())).error;
+        let answered = error(r#"{"status":503,"took_ms":1}"#);
+        assert_eq!(answered.as_deref(), Some("the destination answered with status 503"));
+        let refused = error(r#"{"error":"refused","took_ms":1}"#);
+        assert_eq!(refused.as_deref(), Some("refused"));
     }
 }

@@ -11,10 +11,10 @@ use crate::qstash::groups::{self, GroupRecord};
 use crate::qstash::letter::{Letter, Posting};
 use crate::qstash::names::{GROUPS, Names};
 use crate::qstash::remembered::Message;
+use crate::shutdown::Shutdown;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD_NO_PAD;
 use serde::{Deserialize, Serialize};
-use std::future::Future;
 use std::pin::pin;
 use std::sync::Arc;
 use tollgate::lanes::{Backoff, NewCall, Order, QueueName, QueueSpec};
@@ -87,25 +87,32 @@ pub(super) fn spec() -> QueueSpec {
     }
 }
 
-/// Sees to ticks until `stop` ends. Waits until there is somebody who schedules to a group.
+/// Sees to ticks until the server ends. Waits until there is somebody who schedules to a group.
 pub(crate) async fn run(
     gate: Tollgate,
     shared: Arc<Shared>,
-    stop: impl Future<Output = ()> + Send + 'static,
+    shutdown: Shutdown,
 ) -> Result<(), Error> {
-    let mut stop = Box::pin(stop);
     loop {
         let mut made = pin!(shared.groups_made.notified());
         made.as_mut().enable();
-        if gate.queue_state(GROUPS).await?.is_some() {
-            break;
+        if gate.queue_state(GROUPS).await?.is_none() {
+            tokio::select! {
+                () = shutdown.begun() => return Ok(()),
+                () = made => continue,
+            }
         }
-        tokio::select! {
-            () = &mut stop => return Ok(()),
-            () = made => {}
+        let worked = work(&gate, &shutdown).await;
+        // An operator may have removed the queue.
+        if worked.is_ok() || gate.queue_state(GROUPS).await?.is_some() {
+            return worked;
         }
     }
-    let publishing = gate.clone();
+}
+
+async fn work(gate: &Tollgate, shutdown: &Shutdown) -> Result<(), Error> {
+    let (publishing, shutdown) = (gate.clone(), shutdown.clone());
+    let stop = async move { shutdown.begun().await };
     let worker = gate.worker(GROUPS).concurrency(TICKS_AT_ONCE).until(stop);
     let handler = move |job: Job| {
         let gate = publishing.clone();
