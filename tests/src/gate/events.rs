@@ -3,7 +3,7 @@
 use super::*;
 use std::pin::pin;
 use std::task::{Context, Waker};
-use tollgate::lanes::{End, Event, HistoryQuery, Outcome, QueueName, What};
+use tollgate::lanes::{End, Event, HistoryQuery, Outcome, Payload, QueueName, What};
 use tollgate::{Builder, Events, Span, Told};
 
 /// The next event, with none missed before it.
@@ -68,7 +68,7 @@ async fn a_wait_that_is_dropped_loses_no_event() {
     }
     let id = opened.gate().enqueue("q", call("a", "x")).await.unwrap();
     let told = hears(&mut events).await;
-    assert_eq!((told.call, told.what), (id, What::Enqueued { envelope: [].into() }));
+    assert_eq!((told.call, told.what), (id, What::Enqueued { payload: Payload::default() }));
 }
 
 #[tokio::test]

@@ -133,12 +133,12 @@ mod tests {
     use super::*;
     use crate::lanes::act::REPORT_BYTES_MAX;
     use crate::lanes::payload::ENVELOPE_BYTES_MAX;
-    use crate::lanes::{CallId, Outcome, What};
+    use crate::lanes::{CallId, Outcome, Payload, What};
     use crate::time::Now;
 
     fn event(id: u64) -> Event {
         let (queue, lane) = (QueueName::new("q").unwrap(), LaneName::new("a").unwrap());
-        let what = What::Enqueued { envelope: [].into() };
+        let what = What::Enqueued { payload: Payload::default() };
         Event { at: Now::default(), call: CallId(id), queue, lane, what }
     }
 
@@ -181,7 +181,9 @@ mod tests {
 
     #[test]
     fn long_envelopes_are_forgotten_before_they_fill_the_memory() {
-        fills_the_memory(ENVELOPE_BYTES_MAX, |envelope| What::Enqueued { envelope });
+        fills_the_memory(ENVELOPE_BYTES_MAX, |envelope| What::Enqueued {
+            payload: Payload::new(&envelope, &[]).unwrap(),
+        });
     }
 
     #[test]

@@ -2,6 +2,7 @@
 //! happen.
 
 use super::call::{CallId, End};
+use super::payload::Payload;
 use crate::name::{LaneName, LimitName, QueueName};
 use crate::time::{Now, Span, Timestamp};
 use smallvec::SmallVec;
@@ -28,16 +29,16 @@ impl Event {
     pub fn is_history(&self) -> bool {
         match &self.what {
             What::Settled { .. } | What::Ended { .. } | What::Revived => true,
-            What::Enqueued { envelope } => !envelope.is_empty(),
+            What::Enqueued { payload } => !payload.envelope().is_empty(),
             What::Started { .. } => false,
         }
     }
 
-    /// How long the report or the envelope is that comes with it.
+    /// How long the report or the payload is that comes with it.
     pub fn bytes(&self) -> usize {
         match &self.what {
             What::Settled { report, .. } => report.len(),
-            What::Enqueued { envelope } => envelope.len(),
+            What::Enqueued { payload } => payload.bytes(),
             What::Started { .. } | What::Ended { .. } | What::Revived => 0,
         }
     }
@@ -58,9 +59,10 @@ impl Event {
 pub enum What {
     /// It was accepted.
     Enqueued {
-        /// What goes with its body, where its queue [tells](super::QueueSpec::tells_accepted) that;
-        /// empty: nothing.
-        envelope: Box<[u8]>,
+        /// What goes with its body, and that if it has up to
+        /// [4 KiB](super::payload::TOLD_BODY_BYTES_MAX), where its queue
+        /// [tells](super::QueueSpec::tells_accepted) that; empty: nothing.
+        payload: Payload,
     },
     /// It was started, and paid.
     Started {

@@ -5,6 +5,9 @@ use std::fmt;
 /// Longest envelope: it is read whole whenever its call starts.
 pub const ENVELOPE_BYTES_MAX: usize = 32 << 10;
 
+/// Longest body that is told with the acceptance of its call: what one would read of it.
+pub const TOLD_BODY_BYTES_MAX: usize = 4 << 10;
+
 /// How long the envelope is, in front of it.
 const LENGTH_BYTES: usize = 2;
 
@@ -58,6 +61,15 @@ impl Payload {
     #[inline]
     pub fn envelope(&self) -> &[u8] {
         self.0.get(LENGTH_BYTES..self.body_start()).unwrap_or_default()
+    }
+
+    /// What is told of it: its envelope, and its body if that is short.
+    pub fn told(&self) -> Self {
+        if self.body().len() <= TOLD_BODY_BYTES_MAX {
+            return self.clone();
+        }
+        let kept = self.0.get(..self.body_start()).unwrap_or_default();
+        if self.envelope().is_empty() { Self::default() } else { Self(kept.into()) }
     }
 
     /// How many bytes it has.

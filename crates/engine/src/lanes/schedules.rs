@@ -20,7 +20,9 @@ use std::sync::Arc;
 use std::task::Poll;
 use tokio::sync::{Notify, oneshot};
 use tollgate_core::contract::Lanes;
-use tollgate_core::lanes::{Act, ActError, Acted, NewCall, Payload, Record, Revision, Write};
+use tollgate_core::lanes::{
+    Act, ActError, Acted, CallId, NewCall, Payload, Record, Revision, Write,
+};
 use tollgate_core::{Cron, Key, Limit, LimitName, NameError, Now, QueueName, Span, Timestamp};
 
 /// Where the records of schedules are.
@@ -86,6 +88,8 @@ pub(super) struct Ticks {
 struct Book {
     ticks: BTreeSet<(Timestamp, String)>,
     by_name: HashMap<String, Timestamp>,
+    /// What was handed in at the last ticks since this began.
+    calls: HashMap<String, Vec<CallId>>,
     is_running: bool,
 }
 
@@ -101,6 +105,12 @@ impl Ticks {
         }
         drop(book);
         self.changed.notify_one();
+    }
+
+    /// The schedule is gone.
+    fn forget(&self, name: &str) {
+        self.set(name, None);
+        self.book.lock().calls.remove(name);
     }
 
     fn first(&self) -> Option<(Timestamp, String)> {
@@ -209,6 +219,11 @@ impl<S: Lanes + 'static> Engine<S> {
         Ok(found.iter().filter_map(readable).collect())
     }
 
+    /// The calls of a schedule's last tick, if that was since this process opened the store.
+    pub fn schedule_calls(&self, name: &str) -> Vec<CallId> {
+        self.parts.ticks.book.lock().calls.get(name).cloned().unwrap_or_default()
+    }
+
     /// One schedule.
     pub async fn schedule_state(&self, name: &str) -> Result<Option<Schedule>, Error> {
         Ok(self.parts.schedule_at(name).await?.map(|(schedule, _)| schedule))
@@ -279,7 +294,7 @@ impl<S: Lanes + 'static> Parts<S> {
     async fn tick(self: &Arc<Self>, name: &str) -> Result<(), Error> {
         let _alone = self.ticks.changing.lock().await;
         let Some((schedule, revision)) = self.schedule_at(name).await? else {
-            self.ticks.set(name, None);
+            self.ticks.forget(name);
             return Ok(());
         };
         let now = self.store.now().await?;
@@ -300,6 +315,7 @@ impl<S: Lanes + 'static> Parts<S> {
         let handed_in = self.hand_in(name, act(&moved, vec![call])?, limits).await;
         match handed_in {
             Ok(acted) => {
+                self.ticks.book.lock().calls.insert(name.to_owned(), acted.enqueued.clone());
                 tracing::debug!(schedule = name, calls = ?acted.enqueued, "ticked");
                 self.ticks.set(name, next);
                 Ok(())
@@ -372,7 +388,10 @@ impl<S: Lanes + 'static> Parts<S> {
                 Err(Error::Act(ActError::RevisionDiffers { .. })) => {}
                 outcome => {
                     let _ = outcome?;
-                    self.ticks.set(name, after.and_then(|after| after.next));
+                    match after {
+                        Some(after) => self.ticks.set(name, after.next),
+                        None => self.ticks.forget(name),
+                    }
                     self.run_schedules();
                     return Ok(before);
                 }

@@ -133,7 +133,7 @@ mod tests {
         let (draft, queue) = (full(), Some("q".to_owned()));
         let card = Card::new(&draft, Accepted { queue, ..Accepted::default() });
         let card = Card::from_bytes(&card.to_bytes(&draft.delivery).unwrap()).unwrap();
-        Message { card, delivery: draft.delivery, created_ms: None }
+        Message { card, delivery: draft.delivery, created_ms: None, body: None }
     }
 
     #[test]

@@ -14,11 +14,14 @@ use super::shape::log::{Happened, LogWire, State};
 use super::shape::reply::{EventsPage, LogsPage};
 use axum::http::StatusCode;
 use axum::response::Response;
-use lines::{Line, lines};
+use lines::{Before, Line, lines};
+use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::str::FromStr;
 use std::sync::Arc;
-use tollgate::lanes::{CallId, CallState, End, Event, HistoryCursor, HistoryQuery, Payload, What};
+use tollgate::lanes::{
+    CallId, CallState, End, Event, HistoryCursor, HistoryQuery, Outcome, Payload, What,
+};
 use tollgate::push::delivery::TIMEOUT_MAX;
 use tollgate::{Error, Span, Timestamp, Tollgate};
 
@@ -134,6 +137,7 @@ impl Search {
             lines.extend(matching.map(|line| (event.call, line)));
         }
         lines.extend(self.in_flight().await?);
+        lines.sort_by_key(|(_, line)| line.time_ms);
         self.cut(lines, place).await.map(Some)
     }
 
@@ -264,9 +268,11 @@ impl Search {
         if !self.names.has_messages(&event.queue) {
             return Ok(Vec::new());
         }
-        let is_cancelled = event.end() == Some(End::Cancelled);
-        let was_dead = is_cancelled && self.was_dead(event).await?;
-        self.that_match(event.call, lines(event, was_dead)).await
+        let before = match event.end() {
+            Some(End::Cancelled | End::Dead) => self.before(event).await?,
+            _ => Before::default(),
+        };
+        self.that_match(event.call, lines(event, before)).await
     }
 
     async fn that_match(&mut self, call: CallId, lines: Vec<Line>) -> Result<Vec<Line>, Error> {
@@ -282,15 +288,22 @@ impl Search {
         Ok(lines.into_iter().filter(is_wanted).collect())
     }
 
-    /// Whether a call that was cancelled was dead by then.
-    async fn was_dead(&self, event: &Event) -> Result<bool, Error> {
+    /// What came before the end of a call.
+    async fn before(&self, event: &Event) -> Result<Before, Error> {
         let history = self.gate.history_of(event.call).await?;
-        let last = history.iter().rev().find_map(|event| match event.what {
-            What::Ended { end: End::Dead, .. } => Some(true),
-            What::Revived => Some(false),
-            _ => None,
-        });
-        Ok(last.unwrap_or(false))
+        let is_earlier = |other: &&Event| other.at.at <= event.at.at && *other != event;
+        let mut before = Before::default();
+        for event in history.iter().filter(is_earlier) {
+            match event.what {
+                What::Ended { end: End::Dead, .. } => before.was_dead = true,
+                What::Revived => before.was_dead = false,
+                What::Settled { outcome, .. } => {
+                    before.has_crashed = outcome == Outcome::Crashed;
+                }
+                _ => {}
+            }
+        }
+        Ok(before)
     }
 
     /// What a message is: as history has it, and else as its call still has it.
@@ -333,7 +346,7 @@ impl Search {
 
     async fn tell(&mut self, call: CallId, line: &Line) -> Result<(), Error> {
         let Some(message) = self.message(call).await? else { return Ok(()) };
-        let payload = self.payload(call).await?;
+        let payload = self.payload(call, &message).await?;
         let body = payload.as_ref().map(Payload::body);
         self.bodies_bytes += body.map_or(0, <[u8]>::len);
         let report = line.report.clone().map(|report| report.hidden_if(self.is_hidden));
@@ -349,11 +362,14 @@ impl Search {
         Ok(())
     }
 
-    /// What a message carries, if its call still has it and it is told.
-    async fn payload(&mut self, call: CallId) -> Result<Option<Payload>, Error> {
+    /// What a message carries, if history or its call still has it and it is told.
+    async fn payload(&mut self, call: CallId, message: &Message) -> Result<Option<Payload>, Error> {
         let is_told = !self.filter.is_trimmed && !self.is_hidden;
         if !is_told || self.bodies_bytes >= BODIES_BYTES_MAX {
             return Ok(None);
+        }
+        if message.body.is_some() {
+            return Ok(message.body.clone());
         }
         if let Some((known, payload)) = &self.body
             && *known == call
@@ -365,7 +381,11 @@ impl Search {
         Ok(payload)
     }
 
-    fn page(self, rest: Option<Place>) -> Told {
+    /// Attempts that overlap are told in the order of what happened, as far as they are on one page.
+    fn page(mut self, rest: Option<Place>) -> Told {
+        if self.filter.order() == Order::LatestFirst {
+            self.told.sort_by_key(|line| Reverse(line.time_ms()));
+        }
         Told { lines: self.told, cursor: rest.map(|rest| rest.to_string()) }
     }
 }
@@ -373,7 +393,7 @@ impl Search {
 /// The message of an event that tells of its beginning.
 fn accepted(event: &Event) -> Option<Message> {
     match &event.what {
-        What::Enqueued { envelope } => Message::of(envelope),
+        What::Enqueued { payload } => Message::told(payload),
         _ => None,
     }
 }

@@ -36,7 +36,8 @@ impl Desk<'_> {
             None => self.finished(call).await?,
         };
         let message = message.ok_or_else(|| unknown(id))?.hidden_if(self.app.redact_bodies);
-        let body = alive.as_ref().map(Payload::body).filter(|_| !self.app.redact_bodies);
+        let body = alive.as_ref().or(message.body.as_ref()).map(Payload::body);
+        let body = body.filter(|_| !self.app.redact_bodies);
         Ok(reply(StatusCode::OK, &MessageWire::new(&message.kept(id, body))))
     }
 
@@ -170,8 +171,8 @@ impl Desk<'_> {
         let gate = self.app.gate.clone();
         let history = self.app.history.read(async move { gate.history_of(call).await }).await?;
         Ok(history.iter().find_map(|event| match &event.what {
-            What::Enqueued { envelope } if self.names.has_messages(&event.queue) => {
-                Message::of(envelope)
+            What::Enqueued { payload } if self.names.has_messages(&event.queue) => {
+                Message::told(payload)
             }
             _ => None,
         }))

@@ -13,8 +13,8 @@ use super::shape::reply::{Published, PublishedWire};
 use axum::http::StatusCode;
 use axum::response::Response;
 use std::borrow::Cow;
-use tollgate::Now;
-use tollgate::lanes::{Act, CallId};
+use tollgate::lanes::{Act, ActError, CallId};
+use tollgate::{Error, Now};
 
 /// A message as it is to be published.
 pub(super) struct Item<'a> {
@@ -130,7 +130,11 @@ impl Desk<'_> {
         let define = gate.coming_along(self.who(), limits).await;
         let define = define.map_err(|error| self.fault(error))?;
         let acted = gate.act(Act { define, enqueue, ..Act::default() }).await;
-        let acted = acted.map_err(|error| self.fault(error))?;
+        let acted = acted.map_err(|error| match &error {
+            // A key without a value, and there is no such limit: the request is wrong, not its path.
+            Error::Act(ActError::Toll { .. }) => Fault::invalid(self.fault(error)),
+            _ => self.fault(error),
+        })?;
         Ok((acted.enqueued, acted.duplicates))
     }
 

@@ -21,15 +21,23 @@ pub(super) struct Message {
     pub(super) delivery: Delivery,
     /// When it was accepted, if its call knows better than its card.
     pub(super) created_ms: Option<u64>,
+    /// Its body, if that came with it.
+    pub(super) body: Option<Payload>,
 }
 
 impl Message {
+    /// From what history was told of its call; `None` if that is of no message.
+    pub(super) fn told(payload: &Payload) -> Option<Self> {
+        let body = (!payload.body().is_empty()).then(|| payload.clone());
+        Some(Self { body, ..Self::of(payload.envelope())? })
+    }
+
     /// From the envelope of its call; `None` if that is of no message.
     pub(super) fn of(envelope: &[u8]) -> Option<Self> {
         let payload = Payload::new(envelope, &[]).ok()?;
         let Envelope { accepted, delivery, card, .. } = Envelope::of(&payload).ok()?;
         let card = Card::from_bytes(&card).ok()?;
-        Some(Self { card, delivery, created_ms: accepted.map(millis) })
+        Some(Self { card, delivery, created_ms: accepted.map(millis), body: None })
     }
 
     /// The same, with nothing told that a sender could mean as a secret: so the server may be set.
@@ -47,7 +55,7 @@ impl Message {
 
     /// As it is told, under this id.
     pub(super) fn kept<'a>(&'a self, id: &'a str, body: Option<&'a [u8]>) -> Kept<'a> {
-        let Self { card, delivery, created_ms } = self;
+        let Self { card, delivery, created_ms, body: _ } = self;
         Kept { id, card, delivery, body, created_ms: *created_ms }
     }
 

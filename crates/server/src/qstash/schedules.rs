@@ -9,17 +9,17 @@ use super::draft::{Draft, Start};
 use super::error::Fault;
 use super::face::{Desk, done, reply};
 use super::letter::{Letter, Place, Posting};
-use super::names::GROUPS;
+use super::names::{GROUPS, message_id};
 use super::remembered::Message;
 use super::shape::reply::ScheduleMade;
-use super::shape::schedule::{ScheduleWire, Scheduled};
+use super::shape::schedule::{ScheduleWire, Scheduled, TickState};
 use axum::http::StatusCode;
 use axum::response::Response;
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use std::collections::BTreeMap;
 use tick::TickRecord;
-use tollgate::lanes::{NewCall, PAGE_MAX};
+use tollgate::lanes::{CallState, End, Event, NewCall, PAGE_MAX};
 use tollgate::{Limit, Now, Schedule, Timestamp, When};
 
 /// How ids begin that are made here.
@@ -59,7 +59,9 @@ impl Desk<'_> {
             let page = page.map_err(|error| self.fault(error))?;
             let Some(last) = page.last() else { break };
             after = last.name.clone();
-            wires.extend(page.iter().filter_map(|schedule| self.schedule_wire(schedule)));
+            // How messages went is told where one schedule is asked for: that is a look into history.
+            let wire = |schedule| self.schedule_wire(schedule, BTreeMap::new());
+            wires.extend(page.iter().filter_map(wire));
             if !after.starts_with(&prefix) {
                 break;
             }
@@ -69,7 +71,11 @@ impl Desk<'_> {
 
     pub(super) async fn read_schedule(&self, id: &str) -> Result<Response, Fault> {
         let found = self.schedule_named(&self.names.schedule(id)).await?;
-        let wire = found.and_then(|schedule| self.schedule_wire(&schedule));
+        let states = match &found {
+            Some(schedule) => self.last_states(schedule).await?,
+            None => BTreeMap::new(),
+        };
+        let wire = found.and_then(|schedule| self.schedule_wire(&schedule, states));
         Ok(reply(StatusCode::OK, &wire.ok_or_else(|| missing(id))?))
     }
 
@@ -143,8 +149,38 @@ impl Desk<'_> {
         self.app.gate.schedule_state(name).await.map_err(|error| self.fault(error))
     }
 
+    /// How the messages of the last tick went, as far as that is known.
+    async fn last_states(&self, schedule: &Schedule) -> Result<BTreeMap<String, TickState>, Fault> {
+        let (gate, mut states) = (&self.app.gate, BTreeMap::new());
+        let calls = gate.schedule_calls(&schedule.name).map_err(|error| self.fault(error))?;
+        for call in calls {
+            let alive = gate.call(call).await.map_err(|error| self.fault(error))?;
+            let state = match alive.map(|call| call.state) {
+                Some(CallState::Dead) => TickState::Fail,
+                Some(_) => TickState::InProgress,
+                None => {
+                    let gate = gate.clone();
+                    let history = async move { gate.history_of(call).await };
+                    let history = self.app.history.read(history).await?;
+                    match history.iter().rev().find_map(Event::end) {
+                        Some(End::Done) => TickState::Success,
+                        Some(_) => TickState::Fail,
+                        // History is written a moment later.
+                        None => TickState::InProgress,
+                    }
+                }
+            };
+            states.insert(message_id(call), state);
+        }
+        Ok(states)
+    }
+
     /// A schedule as it is told; `None` if it is not of this API, or not the caller's.
-    fn schedule_wire(&self, schedule: &Schedule) -> Option<ScheduleWire> {
+    fn schedule_wire(
+        &self,
+        schedule: &Schedule,
+        last_states: BTreeMap<String, TickState>,
+    ) -> Option<ScheduleWire> {
         let id = schedule.name.strip_prefix(&self.names.schedule(""))?;
         let Told { message, destination, body } = Told::of(schedule)?;
         let is_hidden = self.app.redact_bodies;
@@ -155,7 +191,7 @@ impl Desk<'_> {
             is_paused: schedule.is_paused,
             last_ms: schedule.last.map(card::millis),
             next_ms: schedule.next.map(card::millis),
-            last_states: BTreeMap::new(),
+            last_states,
             error: schedule.problem.clone(),
         };
         let body = Some(&*body).filter(|_| !is_hidden);

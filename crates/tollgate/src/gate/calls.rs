@@ -347,6 +347,11 @@ impl Tollgate {
         self.engine()?.schedules(after, most).await
     }
 
+    /// The calls of a schedule's last tick, if that was since this process opened the folder.
+    pub fn schedule_calls(&self, name: &str) -> Result<Vec<CallId>, Error> {
+        Ok(self.engine()?.schedule_calls(name))
+    }
+
     /// A schedule; `None` if there is none of that name.
     pub async fn schedule_state(&self, name: &str) -> Result<Option<Schedule>, Error> {
         self.engine()?.schedule_state(name).await

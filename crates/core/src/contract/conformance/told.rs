@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::contract::{EventCursor, EventPage, HistoryQuery};
+use crate::lanes::payload::TOLD_BODY_BYTES_MAX;
 use crate::lanes::{Event, Outcome, What};
 
 impl<S: Stage> World<S> {
@@ -75,7 +76,7 @@ pub async fn a_life_is_told_in_order(stage: impl Stage) {
     let (waits, outcome, end) = ([].into(), Outcome::Done, End::Done);
     let settled = What::Settled { token, attempt: 1, started, waits, outcome, report };
     let expected = vec![
-        of(enqueued, What::Enqueued { envelope: [].into() }),
+        of(enqueued, What::Enqueued { payload: Payload::default() }),
         of(started, What::Started { token, attempt: 1, waits: [].into() }),
         of(world.now, settled),
         of(world.now, What::Ended { end, attempts: 1 }),
@@ -243,17 +244,28 @@ pub async fn history_has_accepted_calls_with_their_envelopes_where_the_queue_tel
     assert_eq!(world.enqueue(with("strict", b"again")).await, told, "it is told once");
     let untold = world.enqueue(with("parallel", b"to whom")).await;
     let bare = world.enqueue(call("strict", "b")).await;
-    let enqueued = |envelope: &[u8]| What::Enqueued { envelope: envelope.into() };
-    assert_eq!(world.history_of(told).await, [enqueued(b"to whom")]);
+    let enqueued = |envelope: &[u8], body: &[u8]| What::Enqueued {
+        payload: Payload::new(envelope, body).unwrap(),
+    };
+    assert_eq!(world.history_of(told).await, [enqueued(b"to whom", b"body")]);
     for id in [untold, bare] {
         assert_eq!(world.history_of(id).await, [], "{id:?}");
     }
     assert!(world.cancel(told).await);
     let ended = What::Ended { end: End::Cancelled, attempts: 0 };
-    assert_eq!(world.history_of(told).await, [enqueued(b"to whom"), ended]);
+    assert_eq!(world.history_of(told).await, [enqueued(b"to whom", b"body"), ended]);
     let all = world.history(HistoryQuery { most: 1, ..everything() }).await;
     assert_eq!((ids(&all), all[1].at), (vec![told, told], accepted));
     let page = world.events(begin, 10).await;
     let streamed: Vec<_> = page.events.into_iter().map(|(_, event)| event.what).collect();
-    assert_eq!(streamed[..3], [enqueued(b"to whom"), enqueued(b""), enqueued(b"")]);
+    let long = NewCall {
+        payload: Payload::new(b"to whom", &[7; TOLD_BODY_BYTES_MAX + 1]).unwrap(),
+        ..call("strict", "c")
+    };
+    let long = world.enqueue(long).await;
+    assert_eq!(world.history_of(long).await, [enqueued(b"to whom", b"")], "it is too long");
+    assert_eq!(
+        streamed[..3],
+        [enqueued(b"to whom", b"body"), enqueued(b"", b""), enqueued(b"", b"")]
+    );
 }

@@ -5,6 +5,7 @@ use super::{Call, Naive, State};
 use crate::lanes::act::Count;
 use crate::lanes::call::{Attempts, CallId, End, NewCall};
 use crate::lanes::event::What;
+use crate::lanes::payload::Payload;
 use crate::time::Now;
 use std::borrow::Cow;
 
@@ -37,7 +38,8 @@ impl Naive {
             new.tolls = tolls;
         }
         let tells = self.queues.get(&new.queue).is_some_and(|queue| queue.spec.tells_accepted);
-        let envelope = if tells { new.payload.envelope().into() } else { Box::default() };
+        let tells = tells && !new.payload.envelope().is_empty();
+        let payload = if tells { new.payload.told() } else { Payload::default() };
         let call = Call {
             id,
             new,
@@ -48,7 +50,7 @@ impl Naive {
             state: State::Waiting,
         };
         self.calls.insert(id, call);
-        self.tell(id, now, What::Enqueued { envelope });
+        self.tell(id, now, What::Enqueued { payload });
         id
     }
 

@@ -6,6 +6,7 @@ use super::calls::CallSlot;
 use crate::lanes::call::{Attempts, CallId, DeathCause, End, NewCall};
 use crate::lanes::effect::Effect;
 use crate::lanes::event::{Event, LineWaits, Outcome, Waits, Watch, What};
+use crate::lanes::payload::Payload;
 use crate::name::LimitName;
 use crate::time::{Now, Span, Timestamp};
 
@@ -64,7 +65,7 @@ impl Scheduler {
         let is_watched = match effect {
             Effect::Accepted { call, .. } => match self.watching.watch {
                 Watch::Nothing => false,
-                Watch::History => !self.told_envelope(call).is_empty(),
+                Watch::History => self.tells_accepted(call),
                 Watch::Everything => true,
             },
             Effect::Ended { .. } | Effect::Revived { .. } => self.watching.watch != Watch::Nothing,
@@ -86,9 +87,10 @@ impl Scheduler {
         let is_all = self.watching.watch == Watch::Everything;
         match effect {
             Effect::Accepted { id, call, .. } => {
-                let envelope = self.told_envelope(call);
-                if is_all || !envelope.is_empty() {
-                    let what = What::Enqueued { envelope: envelope.into() };
+                let tells = self.tells_accepted(call);
+                if is_all || tells {
+                    let payload = if tells { call.payload.told() } else { Payload::default() };
+                    let what = What::Enqueued { payload };
                     let (queue, lane) = (call.queue.clone(), call.lane.clone());
                     let at = self.watching.told.unwrap_or_default();
                     self.watching.events.push(Event { at, call: *id, queue, lane, what });
@@ -133,16 +135,12 @@ impl Scheduler {
         }
     }
 
-    /// The envelope of a call, if its queue tells which calls were accepted; empty if not.
-    fn told_envelope<'a>(&self, call: &'a NewCall) -> &'a [u8] {
-        let envelope = call.payload.envelope();
+    /// Whether a call has an envelope, and its queue tells which calls were accepted.
+    fn tells_accepted(&self, call: &NewCall) -> bool {
         // Most calls have none, and need not look for their queue.
-        if envelope.is_empty() {
-            return envelope;
-        }
-        let queue = self.lanes.find(&call.queue);
-        let tells = queue.is_some_and(|queue| self.lanes.queue(queue).spec.tells_accepted);
-        if tells { envelope } else { &[] }
+        let queue = || self.lanes.find(&call.queue);
+        let tells = |queue| self.lanes.queue(queue).spec.tells_accepted;
+        !call.payload.envelope().is_empty() && queue().is_some_and(tells)
     }
 
     fn watch_return(&mut self, id: CallId, after: Attempts, eligible: Timestamp) {

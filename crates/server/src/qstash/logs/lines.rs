@@ -46,16 +46,29 @@ impl Line {
     }
 }
 
-/// The lines of an event, the earliest first. A dead call that is taken away was not cancelled.
-pub(super) fn lines(event: &Event, was_dead: bool) -> Vec<Line> {
+/// What came before an event.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Before {
+    /// The call was dead: taken away, it was not cancelled.
+    pub(super) was_dead: bool,
+    /// Nobody saw the end of its last attempt.
+    pub(super) has_crashed: bool,
+}
+
+/// The lines of an event, the earliest first.
+pub(super) fn lines(event: &Event, before: Before) -> Vec<Line> {
     let at = event.at;
     match &event.what {
         What::Enqueued { .. } => vec![Line::new(at.wall, State::Created)],
         What::Settled { started, outcome, report, .. } => {
             settled(at, *started, *outcome, || Report::read(report))
         }
-        What::Ended { end: End::Dead, .. } => vec![Line::new(at.wall, State::Failed)],
-        What::Ended { end: End::Cancelled, .. } if !was_dead => {
+        // Else its last attempt told it.
+        What::Ended { end: End::Dead, .. } if before.has_crashed => {
+            let error = Some(UNSEEN.to_owned());
+            vec![Line { error, ..Line::new(at.wall, State::Failed) }]
+        }
+        What::Ended { end: End::Cancelled, .. } if !before.was_dead => {
             [State::CancelRequested, State::Canceled].map(|it| Line::new(at.wall, it)).into()
         }
         What::Revived => vec![Line::again(at, at.at)],
@@ -72,7 +85,12 @@ fn settled(at: Now, started: Now, outcome: Outcome, report: impl Fn() -> Report)
         Outcome::Failed { again_at: next } | Outcome::Limited { until: next } => {
             vec![active, Line::failed(at, report()), Line::again(at, next)]
         }
-        Outcome::Dead | Outcome::Cancelled => vec![active, Line::failed(at, report())],
+        Outcome::Dead => {
+            let error = Line::failed(at, report());
+            let failed = Line { state: State::Failed, ..error.clone() };
+            vec![active, error, failed]
+        }
+        Outcome::Cancelled => vec![active, Line::failed(at, report())],
         Outcome::Crashed => {
             let error = Some(UNSEEN.to_owned());
             vec![active, Line { error, ..Line::new(at.wall, State::Error) }]
@@ -97,7 +115,7 @@ mod tests {
     fn told(what: What) -> Vec<(State, u64, Option<u64>)> {
         let (queue, lane) = (QueueName::new("qstash").unwrap(), LaneName::new("a").unwrap());
         let event = Event { at: at(7), call: CallId(1), queue, lane, what };
-        let lines = lines(&event, false);
+        let lines = lines(&event, Before { was_dead: false, has_crashed: true });
         lines.into_iter().map(|line| (line.state, line.time_ms, line.next_ms)).collect()
     }
 
@@ -117,7 +135,8 @@ mod tests {
             ((State::Error, 1_007_000, None), (State::Retry, 1_007_000, Some(1_019_000)));
         assert_eq!(failed, [active, error, retry]);
         assert_eq!(told(settled(Outcome::Limited { until: again_at })), [active, error, retry]);
-        assert_eq!(told(settled(Outcome::Dead)), [active, error]);
+        let dead = (State::Failed, 1_007_000, None);
+        assert_eq!(told(settled(Outcome::Dead)), [active, error, dead]);
         assert_eq!(told(settled(Outcome::Crashed)), [active, error]);
         assert_eq!(told(settled(Outcome::Released)), []);
     }

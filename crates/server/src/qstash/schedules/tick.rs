@@ -147,7 +147,7 @@ async fn messages(gate: &Tollgate, job: &Job) -> Result<Outcome, Fault> {
         Some(tick) => tick,
         None => gate.now().await.map_err(Fault::unavailable)?.wall,
     };
-    let message = Message { card, delivery, created_ms: Some(millis(tick)) };
+    let message = Message { card, delivery, created_ms: Some(millis(tick)), body: None };
     let mut draft = message.draft(Priority::new(record.priority.into()).unwrap_or_default());
     if let Some(delay) = message.card.delay_ms {
         draft.start = Start::After(Span::from_millis(delay));

@@ -4,7 +4,7 @@ use super::call::{read_end, read_id, write_end};
 use super::error::CodecError;
 use super::input::{Input, newer};
 use super::output::Output;
-use tollgate_core::lanes::{CallId, End, Event, Outcome, Waits, What};
+use tollgate_core::lanes::{CallId, End, Event, Outcome, Payload, Waits, What};
 use tollgate_core::{LaneName, LimitName, Now, QueueName, Timestamp};
 
 const ENQUEUED: u8 = 1;
@@ -35,7 +35,7 @@ const WAIT_BYTES_MIN: usize = 3;
 pub(super) fn write(event: &Event, end: Option<End>, out: &mut Output<'_>) {
     let Event { at, call: CallId(id), queue, lane, what } = event;
     out.byte(match (what, end) {
-        (What::Enqueued { envelope }, _) if envelope.is_empty() => ENQUEUED,
+        (What::Enqueued { payload }, _) if payload.envelope().is_empty() => ENQUEUED,
         (What::Enqueued { .. }, _) => ENQUEUED_IN_ENVELOPE,
         (What::Started { .. }, _) => STARTED,
         (What::Settled { report, .. }, None) if report.is_empty() => SETTLED,
@@ -50,9 +50,9 @@ pub(super) fn write(event: &Event, end: Option<End>, out: &mut Output<'_>) {
     out.text(queue);
     out.text(lane);
     match what {
-        What::Enqueued { envelope } => {
-            if !envelope.is_empty() {
-                out.bytes(envelope);
+        What::Enqueued { payload } => {
+            if !payload.envelope().is_empty() {
+                out.bytes(payload.as_kept());
             }
         }
         What::Revived => {}
@@ -89,8 +89,8 @@ pub(super) fn read(input: &mut Input<'_>) -> Result<(Event, Option<Event>), Code
     let (queue, lane) = (input.name(QueueName::new)?, input.name(LaneName::new)?);
     let mut ended = None;
     let what = match tag {
-        ENQUEUED => What::Enqueued { envelope: [].into() },
-        ENQUEUED_IN_ENVELOPE => What::Enqueued { envelope: input.envelope()? },
+        ENQUEUED => What::Enqueued { payload: Payload::default() },
+        ENQUEUED_IN_ENVELOPE => What::Enqueued { payload: read_payload(input)? },
         STARTED => {
             let (token, attempt) = (input.number()?, input.number_u32()?);
             What::Started { token, attempt, waits: read_waits(input)? }
@@ -168,4 +168,10 @@ fn read_outcome(first: Timestamp, input: &mut Input<'_>) -> Result<Outcome, Code
         CANCELLED => Outcome::Cancelled,
         other => return Err(newer("outcome", other)),
     })
+}
+
+fn read_payload(input: &mut Input<'_>) -> Result<Payload, CodecError> {
+    let payload = Payload::from_kept(input.bytes()?);
+    let payload = payload.filter(|payload| !payload.envelope().is_empty());
+    payload.ok_or_else(|| input.damaged("no envelope where there is one"))
 }

@@ -4,7 +4,6 @@ use super::Form;
 use super::error::CodecError;
 use crate::embedded::varint;
 use tollgate_core::lanes::Payload;
-use tollgate_core::lanes::payload::ENVELOPE_BYTES_MAX;
 use tollgate_core::{NameError, Now, Span, Timestamp};
 
 type Taken<T> = Result<T, CodecError>;
@@ -105,17 +104,6 @@ impl<'a> Input<'a> {
         match self.bytes()? {
             [] => Err(self.damaged("no report where there is one")),
             report => Ok(report.into()),
-        }
-    }
-
-    /// The envelope of a call, where there is one.
-    pub(super) fn envelope(&mut self) -> Taken<Box<[u8]>> {
-        match self.bytes()? {
-            [] => Err(self.damaged("no envelope where there is one")),
-            long if long.len() > ENVELOPE_BYTES_MAX => {
-                Err(self.damaged("an envelope that is too long"))
-            }
-            envelope => Ok(envelope.into()),
         }
     }
 

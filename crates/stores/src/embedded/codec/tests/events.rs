@@ -6,7 +6,7 @@ use super::generated::fields::{now, small, span};
 use super::golden::bytes;
 use crate::embedded::codec::{decode_events, encode_events};
 use proptest::prelude::*;
-use tollgate_core::lanes::{CallId, End, Event, Outcome, Waits, What};
+use tollgate_core::lanes::{CallId, End, Event, Outcome, Payload, Waits, What};
 use tollgate_core::{LaneName, LimitName, Now, QueueName, Span, Timestamp};
 
 fn event() -> impl Strategy<Value = Event> {
@@ -26,7 +26,11 @@ fn what() -> impl Strategy<Value = What> {
         },
     );
     prop_oneof![
-        fields::bytes().prop_map(|envelope| What::Enqueued { envelope: envelope.into() }),
+        (fields::bytes(), fields::bytes()).prop_map(|(envelope, body)| {
+            // Without an envelope nothing is told.
+            let body = if envelope.is_empty() { Vec::new() } else { body };
+            What::Enqueued { payload: Payload::new(&envelope, &body).unwrap() }
+        }),
         (number(), small(), waits()).prop_map(|(token, attempt, waits)| What::Started {
             token,
             attempt,
@@ -110,7 +114,8 @@ fn events_are_written_as_they_always_were() {
     };
     let settled = |outcome| reported(outcome, b"");
     let again_at = instant(8);
-    let accepted = |envelope: &[u8]| of(What::Enqueued { envelope: envelope.into() });
+    let accepted =
+        |envelope: &[u8]| of(What::Enqueued { payload: Payload::new(envelope, b"").unwrap() });
     let golden = [
         ("01 ac02 8580c8a19b92f5d91805 046d61696c 02c3bc", accepted(b"")),
         (
@@ -134,7 +139,7 @@ fn events_are_written_as_they_always_were() {
             of(What::Ended { end: End::Dead, attempts: 3 }),
         ),
         ("06 ac02 8580c8a19b92f5d91805 046d61696c 02c3bc", of(What::Revived)),
-        ("09 ac02 8580c8a19b92f5d91805 046d61696c 02c3bc 027b7d", accepted(b"{}")),
+        ("09 ac02 8580c8a19b92f5d91805 046d61696c 02c3bc 0402007b7d", accepted(b"{}")),
     ];
     for (hex, event) in golden {
         assert_eq!(written(&event), bytes(hex), "{event:?}");

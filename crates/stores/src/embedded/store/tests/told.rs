@@ -37,7 +37,7 @@ impl Machine {
 }
 
 fn accepted(envelope: &[u8]) -> What {
-    What::Enqueued { envelope: envelope.into() }
+    What::Enqueued { payload: Payload::new(envelope, b"").unwrap() }
 }
 
 #[test]
