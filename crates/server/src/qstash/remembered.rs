@@ -83,8 +83,8 @@ pub(super) struct Report {
     pub(super) status: u16,
     /// What went wrong.
     pub(super) error: Option<String>,
-    headers: Vec<Pair>,
-    body: Vec<u8>,
+    pub(super) headers: Vec<Pair>,
+    pub(super) body: Vec<u8>,
 }
 
 /// As pushes write it.
