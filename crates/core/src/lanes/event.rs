@@ -25,12 +25,12 @@ pub struct Event {
 
 impl Event {
     /// Whether history keeps it: what came of an attempt, how a call ended, that a dead one was revived,
-    /// and that a call was accepted where its queue tells that.
+    /// and that a call was accepted or started where its queue tells that.
     pub fn is_history(&self) -> bool {
         match &self.what {
             What::Settled { .. } | What::Ended { .. } | What::Revived => true,
             What::Enqueued { payload } => !payload.envelope().is_empty(),
-            What::Started { .. } => false,
+            What::Started { is_told, .. } => *is_told,
         }
     }
 
@@ -72,6 +72,8 @@ pub enum What {
         attempt: u32,
         /// What it waited for before.
         waits: Waits,
+        /// Its queue [tells](super::QueueSpec::tells_accepted) of its calls as they live.
+        is_told: bool,
     },
     /// A start was settled.
     Settled {

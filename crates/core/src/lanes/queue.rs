@@ -46,7 +46,8 @@ pub struct QueueSpec {
     /// How its calls are delivered; `None`: workers claim them. No decision looks into it: it is the
     /// engine's.
     pub delivery: Option<Box<[u8]>>,
-    /// Whether history keeps that a call was accepted, with its envelope; not for calls without one.
+    /// Whether history keeps that a call was started, and that it was accepted, with its envelope and a short
+    /// body; the latter not for calls without an envelope.
     pub tells_accepted: bool,
 }
 

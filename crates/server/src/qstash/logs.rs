@@ -10,19 +10,15 @@ use super::face::{Desk, reply};
 use super::filter::{Facts, Filter, Order, Sought};
 use super::names::{self, Names};
 use super::remembered::Message;
-use super::shape::log::{Happened, LogWire, State};
+use super::shape::log::{Happened, LogWire};
 use super::shape::reply::{EventsPage, LogsPage};
 use axum::http::StatusCode;
 use axum::response::Response;
 use lines::{Before, Line, lines};
-use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::str::FromStr;
 use std::sync::Arc;
-use tollgate::lanes::{
-    CallId, CallState, End, Event, HistoryCursor, HistoryQuery, Outcome, Payload, What,
-};
-use tollgate::push::delivery::TIMEOUT_MAX;
+use tollgate::lanes::{CallId, End, Event, HistoryCursor, HistoryQuery, Outcome, Payload, What};
 use tollgate::{Error, Span, Timestamp, Tollgate};
 
 /// Most events of the caller's messages that one request looks at: who asks for more goes on from there.
@@ -136,8 +132,6 @@ impl Search {
             let matching = self.matching(event).await?.into_iter();
             lines.extend(matching.map(|line| (event.call, line)));
         }
-        lines.extend(self.in_flight().await?);
-        lines.sort_by_key(|(_, line)| line.time_ms);
         self.cut(lines, place).await.map(Some)
     }
 
@@ -238,27 +232,10 @@ impl Search {
         }
     }
 
-    /// Attempts that are under way, of the messages that are asked for by name: nothing is written down
-    /// of them yet.
-    async fn in_flight(&mut self) -> Result<Vec<(CallId, Line)>, Error> {
-        let mut lines = Vec::new();
-        let now = self.gate.now().await?.wall;
-        for call in self.filter.ids().map(calls).unwrap_or_default() {
-            let Some(view) = self.gate.call(call).await? else { continue };
-            let is_ours = self.names.has_messages(&view.queue);
-            if view.state == CallState::InFlight && is_ours {
-                let active = self.that_match(call, vec![Line::new(now, State::Active)]).await?;
-                lines.extend(active.into_iter().map(|line| (call, line)));
-            }
-        }
-        Ok(lines)
-    }
-
     fn query(&self, after: Option<HistoryCursor>) -> HistoryQuery {
         let (from, to) = self.filter.times_ms();
         let at = |ms: u64| Timestamp::default().plus(Span::from_millis(ms));
-        // An attempt that began in time may have ended later.
-        let to = (to < u64::MAX).then(|| at(to.saturating_add(1)).plus(TIMEOUT_MAX));
+        let to = (to < u64::MAX).then(|| at(to.saturating_add(1)));
         let from = (from > 0).then(|| at(from));
         HistoryQuery { from, to, after, most: PAGE, ..HistoryQuery::default() }
     }
@@ -381,11 +358,7 @@ impl Search {
         Ok(payload)
     }
 
-    /// Attempts that overlap are told in the order of what happened, as far as they are on one page.
-    fn page(mut self, rest: Option<Place>) -> Told {
-        if self.filter.order() == Order::LatestFirst {
-            self.told.sort_by_key(|line| Reverse(line.time_ms()));
-        }
+    fn page(self, rest: Option<Place>) -> Told {
         Told { lines: self.told, cursor: rest.map(|rest| rest.to_string()) }
     }
 }

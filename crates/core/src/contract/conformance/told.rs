@@ -77,7 +77,7 @@ pub async fn a_life_is_told_in_order(stage: impl Stage) {
     let settled = What::Settled { token, attempt: 1, started, waits, outcome, report };
     let expected = vec![
         of(enqueued, What::Enqueued { payload: Payload::default() }),
-        of(started, What::Started { token, attempt: 1, waits: [].into() }),
+        of(started, What::Started { token, attempt: 1, waits: [].into(), is_told: false }),
         of(world.now, settled),
         of(world.now, What::Ended { end, attempts: 1 }),
     ];
@@ -264,6 +264,10 @@ pub async fn history_has_accepted_calls_with_their_envelopes_where_the_queue_tel
     };
     let long = world.enqueue(long).await;
     assert_eq!(world.history_of(long).await, [enqueued(b"to whom", b"")], "it is too long");
+    let lease = world.start("strict", 10).await.pop().unwrap().lease;
+    let token = lease.token;
+    let started = What::Started { token, attempt: 1, waits: [].into(), is_told: true };
+    assert_eq!(world.history_of(lease.call).await.pop(), Some(started));
     assert_eq!(
         streamed[..3],
         [enqueued(b"to whom", b"body"), enqueued(b"", b""), enqueued(b"", b"")]

@@ -113,7 +113,10 @@ impl Naive {
         if let Some(call) = self.calls.get_mut(&call.id) {
             call.state = State::InFlight(flight);
         }
-        self.tell(call.id, now, What::Started { token, attempt, waits: [].into() });
+        let queue = self.queues.get(&call.new.queue);
+        let is_told = queue.is_some_and(|queue| queue.spec.tells_accepted);
+        let waits = [].into();
+        self.tell(call.id, now, What::Started { token, attempt, waits, is_told });
         self.refresh_heads();
         let lease = Lease { call: call.id, token };
         Started { lease, lane: call.new.lane.clone(), attempts: call.attempts, at: now.at, expires }

@@ -96,10 +96,15 @@ impl Scheduler {
                     self.watching.events.push(Event { at, call: *id, queue, lane, what });
                 }
             }
-            Effect::Started { lease, now, waits, .. } if is_all => {
+            Effect::Started { lease, now, waits, .. } => {
                 let Some(slot) = self.calls.find(lease.call) else { return };
-                let (attempt, waits) = (self.next_attempt(slot), self.named(slot, waits));
-                self.tell(slot, *now, What::Started { token: lease.token, attempt, waits });
+                let queue = self.lanes[self.calls[slot].lane].queue;
+                let is_told = self.lanes.queue(queue).spec.tells_accepted;
+                if is_all || is_told {
+                    let (attempt, waits) = (self.next_attempt(slot), self.named(slot, waits));
+                    let what = What::Started { token: lease.token, attempt, waits, is_told };
+                    self.tell(slot, *now, what);
+                }
             }
             Effect::Settled { lease, now, report, .. } => {
                 let Some(slot) = self.in_flight(*lease) else { return };

@@ -60,9 +60,7 @@ pub(super) fn lines(event: &Event, before: Before) -> Vec<Line> {
     let at = event.at;
     match &event.what {
         What::Enqueued { .. } => vec![Line::new(at.wall, State::Created)],
-        What::Settled { started, outcome, report, .. } => {
-            settled(at, *started, *outcome, || Report::read(report))
-        }
+        What::Settled { outcome, report, .. } => settled(at, *outcome, || Report::read(report)),
         // Else its last attempt told it.
         What::Ended { end: End::Dead, .. } if before.has_crashed => {
             let error = Some(UNSEEN.to_owned());
@@ -72,28 +70,28 @@ pub(super) fn lines(event: &Event, before: Before) -> Vec<Line> {
             [State::CancelRequested, State::Canceled].map(|it| Line::new(at.wall, it)).into()
         }
         What::Revived => vec![Line::again(at, at.at)],
-        What::Ended { .. } | What::Started { .. } => Vec::new(),
+        What::Started { .. } => vec![Line::new(at.wall, State::Active)],
+        What::Ended { .. } => Vec::new(),
     }
 }
 
-fn settled(at: Now, started: Now, outcome: Outcome, report: impl Fn() -> Report) -> Vec<Line> {
-    let active = Line::new(started.wall, State::Active);
+fn settled(at: Now, outcome: Outcome, report: impl Fn() -> Report) -> Vec<Line> {
     match outcome {
         Outcome::Done => {
-            vec![active, Line { report: Some(report()), ..Line::new(at.wall, State::Delivered) }]
+            vec![Line { report: Some(report()), ..Line::new(at.wall, State::Delivered) }]
         }
         Outcome::Failed { again_at: next } | Outcome::Limited { until: next } => {
-            vec![active, Line::failed(at, report()), Line::again(at, next)]
+            vec![Line::failed(at, report()), Line::again(at, next)]
         }
         Outcome::Dead => {
             let error = Line::failed(at, report());
             let failed = Line { state: State::Failed, ..error.clone() };
-            vec![active, error, failed]
+            vec![error, failed]
         }
-        Outcome::Cancelled => vec![active, Line::failed(at, report())],
+        Outcome::Cancelled => vec![Line::failed(at, report())],
         Outcome::Crashed => {
             let error = Some(UNSEEN.to_owned());
-            vec![active, Line { error, ..Line::new(at.wall, State::Error) }]
+            vec![Line { error, ..Line::new(at.wall, State::Error) }]
         }
         // It was never sent.
         Outcome::Released => Vec::new(),
@@ -125,19 +123,20 @@ mod tests {
     }
 
     #[test]
-    fn an_attempt_began_before_it_ended() {
-        let active = (State::Active, 1_005_000, None);
+    fn an_attempt_is_told_as_it_begins_and_as_it_ends() {
+        let started = What::Started { token: 1, attempt: 1, waits: [].into(), is_told: true };
+        assert_eq!(told(started), [(State::Active, 1_007_000, None)]);
         let done = told(settled(Outcome::Done));
-        assert_eq!(done, [active, (State::Delivered, 1_007_000, None)]);
+        assert_eq!(done, [(State::Delivered, 1_007_000, None)]);
         let again_at = at(19).at;
         let failed = told(settled(Outcome::Failed { again_at }));
         let (error, retry) =
             ((State::Error, 1_007_000, None), (State::Retry, 1_007_000, Some(1_019_000)));
-        assert_eq!(failed, [active, error, retry]);
-        assert_eq!(told(settled(Outcome::Limited { until: again_at })), [active, error, retry]);
+        assert_eq!(failed, [error, retry]);
+        assert_eq!(told(settled(Outcome::Limited { until: again_at })), [error, retry]);
         let dead = (State::Failed, 1_007_000, None);
-        assert_eq!(told(settled(Outcome::Dead)), [active, error, dead]);
-        assert_eq!(told(settled(Outcome::Crashed)), [active, error]);
+        assert_eq!(told(settled(Outcome::Dead)), [error, dead]);
+        assert_eq!(told(settled(Outcome::Crashed)), [error]);
         assert_eq!(told(settled(Outcome::Released)), []);
     }
 

@@ -101,11 +101,6 @@ pub(in crate::qstash) struct LogWire {
 }
 
 impl LogWire {
-    /// When it happened.
-    pub(in crate::qstash) fn time_ms(&self) -> u64 {
-        self.time
-    }
-
     /// As it is told.
     pub(in crate::qstash) fn new(kept: &Kept<'_>, happened: &Happened<'_>) -> Self {
         let card = kept.card;

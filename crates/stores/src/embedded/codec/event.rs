@@ -19,6 +19,8 @@ const SETTLED_REPORTED: u8 = 7;
 const SETTLED_ENDED_REPORTED: u8 = 8;
 /// That a call was accepted, with its envelope behind all else.
 const ENQUEUED_IN_ENVELOPE: u8 = 9;
+/// That a call was started, where that is told.
+const STARTED_TOLD: u8 = 10;
 
 const DONE: u8 = 0;
 const FAILED: u8 = 1;
@@ -37,7 +39,8 @@ pub(super) fn write(event: &Event, end: Option<End>, out: &mut Output<'_>) {
     out.byte(match (what, end) {
         (What::Enqueued { payload }, _) if payload.envelope().is_empty() => ENQUEUED,
         (What::Enqueued { .. }, _) => ENQUEUED_IN_ENVELOPE,
-        (What::Started { .. }, _) => STARTED,
+        (What::Started { is_told: false, .. }, _) => STARTED,
+        (What::Started { is_told: true, .. }, _) => STARTED_TOLD,
         (What::Settled { report, .. }, None) if report.is_empty() => SETTLED,
         (What::Settled { report, .. }, Some(_)) if report.is_empty() => SETTLED_ENDED,
         (What::Settled { .. }, None) => SETTLED_REPORTED,
@@ -56,7 +59,7 @@ pub(super) fn write(event: &Event, end: Option<End>, out: &mut Output<'_>) {
             }
         }
         What::Revived => {}
-        What::Started { token, attempt, waits } => {
+        What::Started { token, attempt, waits, is_told: _ } => {
             out.number(*token);
             out.number(u64::from(*attempt));
             write_waits(waits, out);
@@ -91,9 +94,10 @@ pub(super) fn read(input: &mut Input<'_>) -> Result<(Event, Option<Event>), Code
     let what = match tag {
         ENQUEUED => What::Enqueued { payload: Payload::default() },
         ENQUEUED_IN_ENVELOPE => What::Enqueued { payload: read_payload(input)? },
-        STARTED => {
+        STARTED | STARTED_TOLD => {
             let (token, attempt) = (input.number()?, input.number_u32()?);
-            What::Started { token, attempt, waits: read_waits(input)? }
+            let (waits, is_told) = (read_waits(input)?, tag == STARTED_TOLD);
+            What::Started { token, attempt, waits, is_told }
         }
         SETTLED | SETTLED_ENDED | SETTLED_REPORTED | SETTLED_ENDED_REPORTED => {
             let (token, attempt) = (input.number()?, input.number_u32()?);

@@ -31,10 +31,8 @@ fn what() -> impl Strategy<Value = What> {
             let body = if envelope.is_empty() { Vec::new() } else { body };
             What::Enqueued { payload: Payload::new(&envelope, &body).unwrap() }
         }),
-        (number(), small(), waits()).prop_map(|(token, attempt, waits)| What::Started {
-            token,
-            attempt,
-            waits
+        (number(), small(), waits(), any::<bool>()).prop_map(|(token, attempt, waits, is_told)| {
+            What::Started { token, attempt, waits, is_told }
         }),
         settled,
         (end(), small()).prop_map(|(end, attempts)| What::Ended { end, attempts }),
@@ -120,7 +118,11 @@ fn events_are_written_as_they_always_were() {
         ("01 ac02 8580c8a19b92f5d91805 046d61696c 02c3bc", accepted(b"")),
         (
             "02 ac02 8580c8a19b92f5d91805 046d61696c 02c3bc 07 02 01 06737472697065 09",
-            of(What::Started { token: 7, attempt: 2, waits }),
+            of(What::Started { token: 7, attempt: 2, waits: waits.clone(), is_told: false }),
+        ),
+        (
+            "0a ac02 8580c8a19b92f5d91805 046d61696c 02c3bc 07 02 01 06737472697065 09",
+            of(What::Started { token: 7, attempt: 2, waits, is_told: true }),
         ),
         (
             "03 ac02 8580c8a19b92f5d91805 046d61696c 02c3bc 07 02 01 00 00 01 06",
