@@ -36,11 +36,10 @@ impl World {
     }
 
     async fn with_tokens(tokens: Vec<TokenSpec>) -> Self {
-        let addresses = AddressPolicy { allowed: vec!["127.0.0.1".parse().unwrap()] };
-        // Longer than any test lets pass.
-        let timeout = Span::from_hours(12);
-        let push = PushSettings { addresses, timeout, ..PushSettings::default() };
-        let settings = Settings { push, tokens, ..Settings::new(([127, 0, 0, 1], 0).into()) };
+        Self::with(Settings { tokens, ..settings() }).await
+    }
+
+    async fn with(settings: Settings) -> Self {
         let server = Started::on(Kept::InFolder, settings).await;
         Self { server, receiver: Holding::new().await }
     }
@@ -143,6 +142,15 @@ impl World {
             yield_now().await;
         }
     }
+}
+
+/// A server that delivers to this machine.
+fn settings() -> Settings {
+    let addresses = AddressPolicy { allowed: vec!["127.0.0.1".parse().unwrap()] };
+    // Longer than any test lets pass.
+    let timeout = Span::from_hours(12);
+    let push = PushSettings { addresses, timeout, ..PushSettings::default() };
+    Settings { push, ..Settings::new(([127, 0, 0, 1], 0).into()) }
 }
 
 /// The number of a message's call.

@@ -1,14 +1,12 @@
 //! The dead: listed, removed, and sent again as they were.
 
 use super::logs::states;
-use super::{World, answer, delivered};
-use crate::http::started::{JSON, Kept, Started};
-use crate::push::upstream::holding::{Held, Holding};
+use super::{World, answer, delivered, settings};
+use crate::http::started::JSON;
+use crate::push::upstream::holding::Held;
 use crate::push::upstream::status;
 use serde_json::{Value, json};
 use tollgate::lanes::CallState;
-use tollgate::push::PushSettings;
-use tollgate::push::address::AddressPolicy;
 use tollgate_server::Settings;
 
 /// No second attempt.
@@ -259,12 +257,7 @@ async fn one_is_sent_again_with_other_settings_and_once_however_often_it_is_aske
 
 #[tokio::test]
 async fn a_server_that_keeps_bodies_from_those_who_look_tells_no_secret_of_any_message() {
-    let addresses = AddressPolicy { allowed: vec!["127.0.0.1".parse().unwrap()] };
-    let push = PushSettings { addresses, ..PushSettings::default() };
-    let settings = Settings::new(([127, 0, 0, 1], 0).into());
-    let settings = Settings { push, redact_bodies: true, ..settings };
-    let server = Started::on(Kept::InFolder, settings).await;
-    let mut world = World { server, receiver: Holding::new().await };
+    let mut world = World::with(Settings { redact_bodies: true, ..settings() }).await;
     let id = world.publish(&[ONCE, ("upstash-forward-x-secret", "hush")]).await;
     world.receiver.next().await.answer(status(500, &[("x-b", "silence")], "quiet"));
     world.until_state(&id, Some(CallState::Dead)).await;

@@ -1,11 +1,12 @@
 //! Schedules: cron in its zone, pause, overwrite, queues and URL groups.
 
-use super::{World, answer, delivered};
+use super::{World, answer, delivered, settings};
 use crate::gate::patiently;
 use crate::http::client::Answer;
 use crate::http::holders::admin_of;
 use serde_json::{Value, json};
 use tokio::task::yield_now;
+use tollgate::Span;
 
 /// The clock starts at 13:46:40 UTC: the next full hour is then.
 const HOUR_MS: u64 = 1_000_800_000;
@@ -254,6 +255,31 @@ async fn a_schedule_to_a_group_sends_to_the_endpoints_that_it_has_then() {
     })
     .await;
     assert!(world.receiver.is_quiet(), "nobody is left to send to");
+}
+
+#[tokio::test]
+async fn a_server_that_starts_later_sees_to_schedules_and_ticks_that_were_missed_come_once() {
+    let world = World::new().await;
+    let endpoints = json!({"endpoints": [{"url": world.receiver.url("/g")}]});
+    world.server.post("/v2/topics/g/endpoints", &endpoints).await.success();
+    let hourly = [("upstash-cron", "0 * * * *")];
+    let direct = world.scheduled(&hourly).await;
+    assert_eq!(world.schedule("g", &hourly).await.status, 201);
+    let World { mut server, receiver } = world;
+    server.begin_stop();
+    let server = patiently(server.opened_again(settings())).await;
+    server.clock.advance(Span::from_hours(5));
+    let mut world = World { server, receiver };
+    let mut paths = Vec::new();
+    for held in world.receiver.several(2).await {
+        paths.push(held.asked.path.clone());
+        answer(held, 200);
+    }
+    paths.sort();
+    assert_eq!(paths, ["/", "/g"]);
+    let next = world.schedule_of(&direct).await["nextScheduleTime"].clone();
+    assert_eq!(next, HOUR_MS + 5 * 3_600_000);
+    assert!(world.receiver.is_quiet());
 }
 
 #[tokio::test]
