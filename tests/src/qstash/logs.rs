@@ -54,6 +54,7 @@ async fn a_message_that_is_delivered_was_created_and_active_before() {
         "url": world.receiver.url("/"),
         "method": "POST",
         "header": {"Content-Type": ["text/plain"], "X-A": ["1"]},
+        "body": STANDARD.encode("hello"),
         "maxRetries": 3,
         "callerIP": "127.0.0.1",
     });

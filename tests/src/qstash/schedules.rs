@@ -94,7 +94,12 @@ async fn a_schedule_ticks_in_its_zone_and_says_so() {
     let lines = world.told(&format!("GET /v2/events?scheduleId={id}&state=CREATED")).await;
     let line = &lines["events"][0];
     assert_eq!((&line["messageId"], &line["time"]), (&json!(delivered(&held)), &json!(HOUR_MS)));
+    let message = delivered(&held);
+    let state = async || world.schedule_of(&id).await["lastScheduleStates"][&message].clone();
+    assert_eq!(state().await, "IN_PROGRESS");
     answer(held, 200);
+    world.until_state(&message, None).await;
+    assert_eq!(state().await, "SUCCESS");
     let next = world.schedule_of(&id).await["nextScheduleTime"].clone();
     assert_eq!(next, HOUR_MS + 86_400_000);
     let native = world.told("GET /v1/schedules").await.to_string();
@@ -245,6 +250,8 @@ async fn a_schedule_to_a_group_sends_to_the_endpoints_that_it_has_then() {
     }
     paths.sort();
     assert_eq!(paths, ["/b", "/c"]);
+    let states = world.schedule_of(id).await.get("lastScheduleStates").cloned();
+    assert_eq!(states, None, "the tick itself is no message");
     world.told("DELETE /v2/topics/g").await;
     world.pass(3_600).await;
     world.until_ticked(id, HOUR_MS + 3_600_000).await;
