@@ -2,6 +2,7 @@
 
 use super::served::Served;
 use serde_json::json;
+use tollgate::MeterState;
 use tollgate_client::{Client, ClientError, Limit, Span, toll};
 
 #[tokio::test]
@@ -37,7 +38,9 @@ async fn meters_are_looked_at_closed_and_reset() {
     client.close("stripe", Some("acme"), Span::from_secs(30), "429").await.unwrap();
 
     let meter = client.meter("stripe", Some("acme")).await.unwrap();
-    assert_eq!(meter, served.gate.meter("stripe", Some("acme")).await.unwrap());
+    let known = served.gate.meter("stripe", Some("acme")).await.unwrap();
+    // What counts at each rule is not told over HTTP.
+    assert_eq!(meter, MeterState { rules: Vec::new(), ..known });
     assert_eq!(meter.closed, Some((Span::from_secs(30), "429".to_owned())));
     let (meters, next) = client.meters("stripe", None).await.unwrap();
     assert_eq!((meters, next), (vec![meter], None));

@@ -36,11 +36,6 @@ impl Fault {
         Self::new(StatusCode::BAD_REQUEST, why)
     }
 
-    /// Nobody is known by this token.
-    pub(super) fn unauthorized(why: impl Display) -> Self {
-        Self::new(StatusCode::UNAUTHORIZED, why)
-    }
-
     /// The token is for something else.
     pub(super) fn forbidden(why: impl Display) -> Self {
         Self::new(StatusCode::FORBIDDEN, why)
@@ -62,6 +57,7 @@ impl Fault {
     }
 
     /// The status of the answer.
+    #[cfg(test)]
     pub(super) fn status(&self) -> StatusCode {
         self.status
     }
@@ -122,12 +118,9 @@ mod tests {
 
     #[test]
     fn each_refusal_has_its_status() {
-        for (fault, status) in [
-            (Fault::unauthorized(""), 401),
-            (Fault::forbidden(""), 403),
-            (Fault::missing(""), 404),
-            (Fault::unavailable(""), 503),
-        ] {
+        for (fault, status) in
+            [(Fault::forbidden(""), 403), (Fault::missing(""), 404), (Fault::unavailable(""), 503)]
+        {
             assert_eq!(fault.status().as_u16(), status);
         }
     }

@@ -191,6 +191,7 @@ impl Filter {
     }
 
     /// Whether nothing narrows it: all are meant.
+    #[cfg(test)]
     pub(super) fn is_all(&self) -> bool {
         self.message_ids.is_none() && self.dlq_ids.is_none() && self.is_by_id()
     }

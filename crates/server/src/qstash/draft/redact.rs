@@ -21,11 +21,6 @@ pub(in crate::qstash) struct Redact {
 }
 
 impl Redact {
-    /// Whether all may be shown.
-    pub(in crate::qstash) fn is_nothing(&self) -> bool {
-        *self == Self::default()
-    }
-
     /// Whether a header is not shown.
     pub(in crate::qstash) fn hides(&self, header: &str) -> bool {
         self.has_headers || self.names.iter().any(|name| name.eq_ignore_ascii_case(header))

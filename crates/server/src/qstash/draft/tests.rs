@@ -33,7 +33,7 @@ fn a_message_that_says_nothing_is_a_post_that_is_tried_four_times() {
     assert_eq!(draft.delivery.method.as_deref(), Some("POST"));
     assert_eq!((draft.retries(), draft.start), (3, Start::Now));
     assert_eq!((draft.delivery.retry_delay, draft.delivery.timeout), (None, None));
-    assert!(draft.keys.is_empty() && draft.labels.is_empty() && draft.redact.is_nothing());
+    assert!(draft.keys.is_empty() && draft.labels.is_empty() && draft.redact == Redact::default());
     assert_eq!((draft.dedup, draft.cron, draft.schedule, draft.queue), (None, None, None, None));
     let group = Draft::read(Target::Group("all".to_owned()), &[]).unwrap();
     assert_eq!(group.delivery.destination, None);

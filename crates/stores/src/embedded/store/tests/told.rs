@@ -36,8 +36,8 @@ impl Machine {
     }
 }
 
-fn accepted(envelope: &[u8]) -> What {
-    What::Enqueued { payload: Payload::new(envelope, b"").unwrap() }
+fn accepted(envelope: &[u8], body: &[u8]) -> What {
+    What::Enqueued { payload: Payload::new(envelope, body).unwrap() }
 }
 
 #[test]
@@ -72,7 +72,7 @@ fn that_a_call_was_accepted_is_told_again_with_its_envelope_and_once() {
             let events = wait(machine.store().history_of(id)).unwrap();
             events.into_iter().map(|event| (event.at, event.what)).collect::<Vec<_>>()
         };
-        let expected = [(now, accepted(&[7; 30 << 10]))];
+        let expected = [(now, accepted(&[7; 30 << 10], b"body"))];
         // Before the crash history was synced with the first call, and not with the second.
         if id == CallId(0) {
             assert_eq!(told(&machine), expected);
@@ -168,7 +168,10 @@ fn who_waits_for_events_is_woken_by_them() {
     assert!(events.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
     wait(machine.store().act(vec![enqueue(1)])).unwrap()[0].as_ref().unwrap();
     let page = wait(events).unwrap();
-    assert_eq!(page.events.iter().map(|(_, it)| &it.what).collect::<Vec<_>>(), [&accepted(b"")]);
+    assert_eq!(
+        page.events.iter().map(|(_, it)| &it.what).collect::<Vec<_>>(),
+        [&accepted(b"", b"")]
+    );
 }
 
 #[test]
