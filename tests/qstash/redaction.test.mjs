@@ -34,6 +34,8 @@ describe("redaction", SIDE_BY_SIDE, () => {
     assert.equal(message.body, REDACTED_BODY);
     assert.deepEqual(message.header["X-Secret"], [REDACTED_HEADER]);
     assert.deepEqual(message.header["X-Open"], ["for all"]);
+    const { text } = await world.server.ask("GET", `/v1/calls/${waiting.messageId.replace("msg_", "")}`);
+    assertSilent([text]);
     const { messageId } = await client.publish(given);
     const [request] = await destination.arrived("/ok/hidden");
     assert.equal(request.body, SECRET);

@@ -71,6 +71,17 @@ describe("tokens", SIDE_BY_SIDE, () => {
     await refused(publisher.queue({ queueName: "q" }).upsert({}), 403);
   });
 
+  it("that only publish do not change what an operator defined", async () => {
+    const definition = { rule: "concurrency", limit: 2 };
+    await world.server.ask("PUT", "/v1/limits/operated", { headers: { "Content-Type": "application/json" }, body: JSON.stringify(definition) });
+    const flowControl = { key: "operated", rate: 100_000 };
+    await world.server.client("the-publisher").publish({ url: world.url("/ok/operated"), flowControl });
+    const limit = async () => (await world.server.ask("GET", "/v1/limits/operated")).json.definition;
+    assert.deepEqual(await limit(), definition);
+    await world.client.publish({ url: world.url("/ok/operated"), flowControl });
+    assert.equal((await limit()).rule, "fixed_window");
+  });
+
   it("of a namespace are alone with their own things", async () => {
     const [acme, umbrella] = ["of-acme", "of-umbrella"].map((name) => world.server.client(name));
     const flowControl = { key: "shared-name", rate: 1, period: "1h" };

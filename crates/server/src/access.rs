@@ -13,6 +13,8 @@ use std::sync::{Arc, PoisonError, RwLock};
 use subtle::ConstantTimeEq;
 use tollgate::RESERVED_QUEUE;
 
+/// How the names of QStash queues begin.
+const QSTASH_QUEUES: &str = "qstash:";
 /// Longest namespace in bytes: it is a part of every name, and takes its room there.
 const NAMESPACE_BYTES_MAX: usize = 64;
 /// Longest name of a token in bytes: it is written into the history of what it changes.
@@ -34,7 +36,7 @@ pub struct Namespace {
 /// Why a text is not a namespace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "a namespace has 1 to {NAMESPACE_BYTES_MAX} bytes and no slash, as in \"acme\", and does not begin with {RESERVED_QUEUE:?}"
+    "a namespace has 1 to {NAMESPACE_BYTES_MAX} bytes and no slash, as in \"acme\", and does not begin with {RESERVED_QUEUE:?} or {QSTASH_QUEUES:?}"
 )]
 pub struct NamespaceError;
 
@@ -44,6 +46,8 @@ impl Namespace {
         match text.len() {
             // It could have no queues: those would be taken for Tollgate's own.
             _ if text.starts_with(RESERVED_QUEUE) => Err(NamespaceError),
+            // Its names could be taken for those of QStash queues that are in none.
+            _ if text.starts_with(QSTASH_QUEUES) => Err(NamespaceError),
             1..=NAMESPACE_BYTES_MAX if !text.contains('/') => {
                 Ok(Self { prefix: format!("{text}/").into() })
             }

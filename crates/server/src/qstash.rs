@@ -34,4 +34,5 @@ mod shape;
 
 pub(crate) use deliver::QstashManner;
 pub(crate) use face::{Face, Shared};
+pub(crate) use remembered::hidden;
 pub(crate) use schedules::tick;

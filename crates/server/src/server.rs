@@ -226,11 +226,7 @@ impl Server {
             });
             let (gate, shared) = (self.app.gate.clone(), self.qstash.clone());
             let shutdown = self.shutdown.clone();
-            pushing.spawn(async move {
-                if let Err(error) = qstash::tick::run(gate, shared, shutdown).await {
-                    tracing::error!(%error, "schedules to URL groups are not seen to any more");
-                }
-            });
+            pushing.spawn(qstash::tick::run(gate, shared, shutdown));
         }
         self.accept_until(stop, &mut connections).await;
         self.bell.leave();

@@ -11,7 +11,7 @@ fn limit(rate: u64, parallel: u64) -> Limit {
 /// Hands in a call that owes at `key`, which comes along as somebody says.
 async fn publish(opened: &Opened, limit: Limit) -> CallId {
     let gate = opened.gate();
-    let define = gate.coming_along("caller", vec![("key".to_owned(), limit)]).await.unwrap();
+    let define = gate.coming_along(Some("caller"), vec![("key".to_owned(), limit)]).await.unwrap();
     let new = call("a", "x").pays(global("key"));
     let queue = QueueName::new("q").unwrap();
     let enqueue = vec![new.into_new(queue, gate.now().await.unwrap()).unwrap()];

@@ -223,3 +223,28 @@ async fn a_failure_callback_names_a_dead_message_by_when_it_was_accepted() {
     assert_eq!(told["sourceMessageId"], id);
     assert_eq!(told["dlqId"], format!("1000000000-{}", number(&id)));
 }
+
+#[tokio::test]
+async fn a_failed_attempt_is_told_though_all_messages_go_through_queues() {
+    let mut world = World::new().await;
+    let url = world.receiver.url("/told");
+    let id = world.hand_in("enqueue/q", &[("upstash-callback", &url)]).await;
+    answer(world.receiver.next().await, 500);
+    let told = world.receiver.next().await;
+    assert_eq!(told.asked.path, "/told");
+    assert_ne!(delivered(&told), id, "it is a message of its own");
+    answer(told, 200);
+}
+
+#[tokio::test]
+async fn a_message_that_would_be_too_much_for_its_group_is_refused_before_it_is_copied() {
+    let world = World::new().await;
+    let endpoint = |nth| json!({"url": world.receiver.url(&format!("/{nth}"))});
+    let endpoints: Vec<_> = (0..1_000).map(endpoint).collect();
+    let body = json!({"endpoints": endpoints}).to_string();
+    let added = world.server.ask("POST", "/v2/topics/g/endpoints", &[JSON], &body).await;
+    assert_eq!(added.status, 200, "{}", added.text);
+    let long = "x".repeat(100_000);
+    let refused = world.server.ask("POST", "/v2/publish/g", &[], &long).await;
+    assert_eq!(refused.status, 412, "{}", refused.text);
+}

@@ -140,11 +140,11 @@ impl<S: Lanes + 'static> Engine<S> {
     }
 
     /// Of limits that come along with calls, those that are to go along in their act
-    /// ([`Act::define`]). Where an operator defined or pinned one, it is changed as callers change it: the
-    /// newest definition wins, unless it is pinned.
+    /// ([`Act::define`]). One that an operator defined or pinned is changed as callers change it: the newest
+    /// definition wins, unless it is pinned. If nobody says who, it stays as it is.
     pub async fn coming_along(
         &self,
-        who: &str,
+        who: Option<&str>,
         limits: Vec<(String, Limit)>,
     ) -> Result<Vec<(LimitName, Definition)>, Error> {
         self.parts.coming_along(who, limits).await
@@ -244,16 +244,16 @@ impl<S: Lanes + 'static> Parts<S> {
 
     pub(super) async fn coming_along(
         self: &Arc<Self>,
-        who: &str,
+        who: Option<&str>,
         limits: Vec<(String, Limit)>,
     ) -> Result<Vec<(LimitName, Definition)>, Error> {
         let mut coming = Vec::with_capacity(limits.len());
         for (name, limit) in limits {
             let name = LimitName::new(&name)?;
-            match self.known.is_changed_by(&name, &limit) {
-                None => coming.push((name.clone(), checked(&name, &limit)?)),
-                Some(true) => self.define_as(who, &name, limit).await?,
-                Some(false) => {}
+            // Goes along in any case: where the limit stands by then, the store leaves it as it is.
+            coming.push((name.clone(), checked(&name, &limit)?));
+            if let (Some(true), Some(who)) = (self.known.is_changed_by(&name, &limit), who) {
+                self.define_as(who, &name, limit).await?;
             }
         }
         Ok(coming)

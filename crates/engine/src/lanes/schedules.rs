@@ -343,7 +343,7 @@ impl<S: Lanes + 'static> Parts<S> {
         limits: Vec<(String, Limit)>,
     ) -> Result<Acted, Error> {
         self.check_pushed(&act).await?;
-        act.define = self.coming_along(&format!("schedule {name}"), limits).await?;
+        act.define = self.coming_along(Some(&format!("schedule {name}")), limits).await?;
         self.act(act).await
     }
 

@@ -16,6 +16,7 @@ use super::wire::id::IdWire;
 use super::wire::meter::NothingWire;
 use super::wire::receipt::CancelledWire;
 use super::{App, Shared};
+use crate::qstash;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use serde::Deserialize;
@@ -54,10 +55,12 @@ pub(super) async fn read(
     };
     let payload = app.gate.payload(call).await?.unwrap_or_default();
     let (explanation, now) = (app.gate.explain(call).await?, app.gate.now().await?);
+    // What the sender of a QStash message wants to be hidden is so here, too.
+    let (hides_body, hides_headers) = qstash::hidden(&payload, app.redact_bodies);
     let whole = WholeCallWire {
         call: CallViewWire::new(&view, &caller, now),
-        body: BodyWire::looked_at(payload.body(), &app),
-        destination: DestinationWire::looked_at(&payload, &caller, &app),
+        body: BodyWire::looked_at(payload.body(), hides_body),
+        destination: DestinationWire::looked_at(&payload, &caller, hides_headers),
         traceparent: traceparent(&payload),
         waiting: explanation
             .map(|it| ExplanationWire::new(&it, app.gate.asking(&view.queue), &caller, now)),

@@ -3,6 +3,7 @@
 //! The SDKs put a destination into the path as it is. So nothing of it is decoded, and its query is the
 //! request's, less what is said to ourselves there.
 
+use super::draft::Draft;
 use super::error::Fault;
 use super::percent;
 use std::fmt;
@@ -133,6 +134,14 @@ pub(super) fn check_address(url: &str, policy: &AddressPolicy) -> Result<(), Tar
     let Some(ip) = destination.literal_ip().or(local) else { return Ok(()) };
     let forbidden = policy.check(ip).err();
     forbidden.map_or(Ok(()), |it| Err(TargetError::Forbidden { kind: it.kind, ip }))
+}
+
+/// The same for where it is told of a message.
+pub(super) fn check_callbacks(draft: &Draft, policy: &AddressPolicy) -> Result<(), TargetError> {
+    let callbacks = [&draft.delivery.callback, &draft.delivery.failure_callback];
+    let urls =
+        callbacks.into_iter().flatten().filter_map(|callback| callback.destination.as_deref());
+    urls.into_iter().try_for_each(|url| check_address(url, policy))
 }
 
 /// The token in a query, if there is one.

@@ -4,6 +4,7 @@
 mod search;
 
 use super::again::overrule;
+use super::destination::check_callbacks;
 use super::draft::Draft;
 use super::draft::incoming::request_headers;
 use super::error::Fault;
@@ -68,10 +69,20 @@ impl Desk<'_> {
     /// Sends those that are meant again, as new messages.
     pub(super) async fn retry_all_dead(&self) -> Result<Response, Fault> {
         let (found, _) = self.find_dead(&self.body).await?;
-        let mut responses = Vec::new();
+        let (mut responses, mut refused) = (Vec::new(), None);
         for dead in &found.dead {
             let draft = dead.message.draft(dead.call.priority);
-            responses.extend(self.retry(dead, draft).await?);
+            match self.retry(dead, draft).await {
+                Ok(published) => responses.extend(published),
+                // It stays among the dead, and holds up nobody else.
+                Err(fault) => {
+                    tracing::warn!(message = dead.id, %fault, "a dead message is not sent again");
+                    refused = refused.or(Some(fault));
+                }
+            }
+        }
+        if let Some(fault) = refused.filter(|_| responses.is_empty()) {
+            return Err(fault);
         }
         let cursor = found.rest.map(|rest| rest.0.to_string());
         Ok(reply(StatusCode::CREATED, &Retried { cursor, responses }))
@@ -96,7 +107,8 @@ impl Desk<'_> {
     /// Takes a message away from the dead and hands in a new one in the same act; `None` if it is gone.
     async fn retry(&self, dead: &Dead, draft: Draft) -> Result<Option<Published>, Fault> {
         let Some(payload) = self.payload_of(dead.call.id).await? else { return Ok(None) };
-        self.ensure_queue(dead.message.card.queue.as_deref()).await?;
+        check_callbacks(&draft, &self.shared.addresses)?;
+        self.ensure_queues(&draft, dead.message.card.queue.as_deref()).await?;
         let now = self.now().await?;
         let accepted = dead.message.accepted_again(now.wall);
         let (names, place) = (&self.names, dead.message.place());
@@ -104,7 +116,7 @@ impl Desk<'_> {
         let Letter { mut call, limits, .. } = Letter::new(&draft, payload.body(), posting)?;
         call.dedupe = Some(Key::new(&format!("{AGAIN}{}", dead.id)).map_err(Fault::invalid)?);
         let gate = &self.app.gate;
-        let define = gate.coming_along(self.who(), limits).await;
+        let define = gate.coming_along(self.changer(), limits).await;
         let define = define.map_err(|error| self.fault(error))?;
         let (cancel, enqueue) = (vec![dead.call.id], vec![call]);
         let acted = gate.act(Act { define, cancel, enqueue, ..Act::default() }).await;

@@ -257,7 +257,13 @@ fn check_callback(
 ) -> Result<(), DraftError> {
     let url = callback.destination.as_deref().unwrap_or_default();
     let wrong = |source| DraftError::Callback { header, source: Box::new(source) };
-    Draft::of_callback(url, headers, 0).map(|_| ()).map_err(wrong)
+    let draft = Draft::of_callback(url, headers, 0).map_err(wrong)?;
+    // What it would wait at may be gone by then, and nobody would be told.
+    let bare = draft.keys.iter().find(|key| key.limit().is_none());
+    bare.map_or(Ok(()), |key| {
+        let wanted = "with a value: rate=…, parallelism=…, or both";
+        Err(wrong(DraftError::value("Upstash-Flow-Control-Key", &key.key, wanted)))
+    })
 }
 
 fn read_start(sorted: &Sorted<'_>) -> Result<Start, DraftError> {
@@ -286,6 +292,10 @@ fn read_start(sorted: &Sorted<'_>) -> Result<Start, DraftError> {
 fn read_dedup(sorted: &Sorted<'_>) -> Result<Option<Dedup>, DraftError> {
     if let Some(id) = sorted.setting("deduplication-id") {
         check_length("Upstash-Deduplication-Id", id, DEDUP_BYTES_MAX)?;
+        if id.chars().any(char::is_control) {
+            let wanted = "without control characters";
+            return Err(DraftError::value("Upstash-Deduplication-Id", id, wanted));
+        }
         return Ok(Some(Dedup::Id(id.to_owned())));
     }
     let by_content = "Upstash-Content-Based-Deduplication";

@@ -5,6 +5,7 @@ use super::error::Fault;
 use super::keys::Keyring;
 use super::names::Names;
 use super::routing::{self, Route};
+use crate::access::Role;
 use crate::http::App;
 use crate::http::body;
 use crate::http::caller::Caller;
@@ -177,6 +178,11 @@ impl Desk<'_> {
     /// Who changes something, for the history of it.
     pub(super) fn who(&self) -> &str {
         self.caller.token_name().unwrap_or("qstash")
+    }
+
+    /// Who changes limits that an operator defined by what their messages say: not who may only publish.
+    pub(super) fn changer(&self) -> Option<&str> {
+        self.caller.may(Role::Admin).then(|| self.who())
     }
 
     /// What the engine refuses, in the caller's words.

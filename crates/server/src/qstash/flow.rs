@@ -16,6 +16,8 @@ use tollgate::lanes::PAGE_MAX;
 use tollgate::push::caps::{PUSHES, PUSHES_MAX};
 use tollgate::{AskError, Error, Limit, LimitState, Now, RuleUse};
 
+/// Most keys of a list, but for the rest of the last page: an answer is held in memory whole.
+const KEYS_LISTED_MAX: usize = 10_000;
 /// What stands in lists for all messages without a key.
 const NO_KEY: &str = "$";
 const NANOS_PER_SECOND: u64 = 1_000_000_000;
@@ -46,7 +48,8 @@ impl Desk<'_> {
                 is_sought.then_some(Key { name, limit })
             });
             wires.extend(self.key_wires(keys.collect()).await?);
-            if !last.starts_with(prefix) {
+            // Who looks for more says which.
+            if wires.len() >= KEYS_LISTED_MAX || !last.starts_with(prefix) {
                 break;
             }
             after = Some(last);

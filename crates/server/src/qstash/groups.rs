@@ -1,7 +1,7 @@
 //! URL groups: several endpoints under one name, each of which gets every message.
 
 use super::card::millis;
-use super::destination::{Target, check_name};
+use super::destination::{Target, check_address, check_name, shown};
 use super::draft::Pair;
 use super::error::Fault;
 use super::face::{Desk, done, reply};
@@ -10,6 +10,7 @@ use super::shape::group::{DefaultsAsked, EndpointWire, EndpointsAsked, GroupWire
 use axum::http::StatusCode;
 use axum::response::Response;
 use serde::{Deserialize, Serialize};
+use tollgate::push::address::AddressPolicy;
 
 /// Where groups are kept.
 const PREFIX: &str = "tollgate/qstash/group/";
@@ -63,7 +64,8 @@ impl Desk<'_> {
     pub(super) async fn add_endpoints(&self, name: &str) -> Result<Response, Fault> {
         check_name("URL group", name)?;
         let EndpointsAsked { endpoints } = self.json()?;
-        let added = endpoints.into_iter().map(read_endpoint).collect::<Result<Vec<_>, _>>()?;
+        let read = |endpoint| read_endpoint(endpoint, &self.shared.addresses);
+        let added = endpoints.into_iter().map(read).collect::<Result<Vec<_>, _>>()?;
         let at = millis(self.now().await?.wall);
         let add = |before: Option<GroupRecord>| {
             let mut group = before.unwrap_or_else(|| GroupRecord::new(at));
@@ -88,7 +90,10 @@ impl Desk<'_> {
         let at = millis(self.now().await?.wall);
         let is_named = |known: &Endpoint, asked: &EndpointWire| {
             asked.name.as_ref().is_some_and(|name| known.name.as_ref() == Some(name))
-                || asked.url.as_ref().is_some_and(|url| known.url == *url)
+                || asked
+                    .url
+                    .as_ref()
+                    .is_some_and(|url| known.url == *url || shown(&known.url) == *url)
         };
         let remove = |before: Option<GroupRecord>| {
             let missing = || Fault::missing(format!("there is no URL group {name}"));
@@ -141,17 +146,20 @@ impl Endpoint {
     }
 }
 
-fn read_endpoint(asked: EndpointWire) -> Result<Endpoint, Fault> {
+fn read_endpoint(asked: EndpointWire, policy: &AddressPolicy) -> Result<Endpoint, Fault> {
     let url = asked.url.ok_or_else(|| Fault::invalid("an endpoint needs a url"))?;
     match Target::read(&url)? {
-        Target::Url(url) => Ok(Endpoint { name: asked.name.filter(|it| !it.is_empty()), url }),
+        Target::Url(url) => {
+            check_address(&url, policy)?;
+            Ok(Endpoint { name: asked.name.filter(|it| !it.is_empty()), url })
+        }
         Target::Group(_) => Err(super::destination::TargetError::Scheme.into()),
     }
 }
 
 fn wire(name: String, record: GroupRecord) -> GroupWire {
     let endpoints = record.endpoints.into_iter();
-    let endpoints = endpoints.map(|it| EndpointWire { name: it.name, url: Some(it.url) });
+    let endpoints = endpoints.map(|it| EndpointWire { name: it.name, url: Some(shown(&it.url)) });
     let (created_at, updated_at) = (record.created, record.updated);
     GroupWire { name, created_at, updated_at, endpoints: endpoints.collect() }
 }

@@ -1,7 +1,9 @@
 //! Messages that are handed in: one, several, or one through a queue.
 
 use super::card::Accepted;
-use super::destination::{Addressed, Target, TargetError, check_address, split_queue};
+use super::destination::{
+    Addressed, Target, TargetError, check_address, check_callbacks, check_name, shown, split_queue,
+};
 use super::draft::incoming::{read_batch, request_headers};
 use super::draft::{Draft, Pair};
 use super::error::Fault;
@@ -13,6 +15,7 @@ use super::shape::reply::{Published, PublishedWire};
 use axum::http::StatusCode;
 use axum::response::Response;
 use std::borrow::Cow;
+use tollgate::lanes::act::{ACT_BYTES_MAX, ACT_CHANGES_MAX};
 use tollgate::lanes::{Act, ActError, CallId};
 use tollgate::{Error, Now};
 
@@ -22,6 +25,28 @@ pub(super) struct Item<'a> {
     pub(super) body: Cow<'a, [u8]>,
     /// The queue it goes through.
     pub(super) queue: Option<String>,
+}
+
+/// How much messages are together that are handed in with one act.
+#[derive(Debug, Default)]
+pub(super) struct Room {
+    messages: usize,
+    bytes: usize,
+}
+
+impl Room {
+    /// Takes so many messages with a body of so many bytes each; refuses what no act could hold.
+    pub(super) fn take(&mut self, messages: usize, bytes: usize) -> Result<(), Fault> {
+        self.messages = self.messages.saturating_add(messages);
+        self.bytes = self.bytes.saturating_add(messages.saturating_mul(bytes));
+        if self.messages > ACT_CHANGES_MAX || self.bytes > ACT_BYTES_MAX {
+            let Self { messages, bytes } = self;
+            return Err(Fault::over_quota(format!(
+                "these are {messages} messages with {bytes} bytes in all, and {ACT_CHANGES_MAX} with {ACT_BYTES_MAX} can be taken at once: send less at a time, or to fewer endpoints"
+            )));
+        }
+        Ok(())
+    }
 }
 
 /// A draft, and the endpoint of a group that it is for.
@@ -46,6 +71,7 @@ impl Desk<'_> {
         let mut items = Vec::new();
         for item in read_batch(&self.body)? {
             let target = Target::read(&item.destination)?;
+            item.queue.as_deref().map_or(Ok(()), |queue| check_name("queue", queue))?;
             let draft = self.draft_to(target, item.headers).await?;
             let body = Cow::Owned(item.body.into_bytes());
             items.push(Item { draft, body, queue: item.queue });
@@ -89,18 +115,21 @@ impl Desk<'_> {
         let now = self.now().await?;
         // Before anything waits that needs it.
         self.shared.keys.get(&self.app.gate, &self.names).await?;
-        let (mut letters, mut counts) = (Vec::new(), Vec::new());
+        let (mut letters, mut counts, mut room) = (Vec::new(), Vec::new(), Room::default());
         for item in items {
-            let before = letters.len();
-            for addressee in self.addressees(&item.draft).await? {
+            check_callbacks(&item.draft, &self.shared.addresses)?;
+            let addressees = self.addressees(&item.draft).await?;
+            // Before there is a copy of the body for each of them.
+            room.take(addressees.len(), item.body.len())?;
+            counts.push((addressees.len(), matches!(item.draft.target, Target::Group(_))));
+            for addressee in addressees {
                 letters.push(self.letter(item, addressee, now)?);
             }
-            counts.push((letters.len() - before, matches!(item.draft.target, Target::Group(_))));
         }
-        for queue in items.iter().map(|item| item.queue.as_deref()) {
-            self.ensure_queue(queue).await?;
+        for item in items {
+            self.ensure_queues(&item.draft, item.queue.as_deref()).await?;
         }
-        let urls: Vec<String> = letters.iter().map(|letter| letter.url.clone()).collect();
+        let urls: Vec<String> = letters.iter().map(|letter| shown(&letter.url)).collect();
         let (ids, known) = self.hand_in(letters).await?;
         let mut all = ids.into_iter().zip(urls).enumerate().map(|(at, (id, url))| {
             let is_duplicate = known.contains(&at);
@@ -127,7 +156,7 @@ impl Desk<'_> {
             limits.extend(coming);
         }
         let gate = &self.app.gate;
-        let define = gate.coming_along(self.who(), limits).await;
+        let define = gate.coming_along(self.changer(), limits).await;
         let define = define.map_err(|error| self.fault(error))?;
         let acted = gate.act(Act { define, enqueue, ..Act::default() }).await;
         let acted = acted.map_err(|error| match &error {
@@ -172,8 +201,21 @@ impl Desk<'_> {
         Letter::new(&addressee.draft, &item.body, posting)
     }
 
-    /// Makes the queue that a message goes through, if it is not there.
-    pub(super) async fn ensure_queue(&self, queue: Option<&str>) -> Result<(), Fault> {
+    /// Makes the queues that a message needs, if they are not there: what is told of its attempts before the
+    /// last does not go through its own.
+    pub(super) async fn ensure_queues(
+        &self,
+        draft: &Draft,
+        queue: Option<&str>,
+    ) -> Result<(), Fault> {
+        if queue.is_some() && draft.delivery.callback.is_some() {
+            self.ensure_queue(None).await?;
+        }
+        self.ensure_queue(queue).await
+    }
+
+    /// Makes a queue of messages, if it is not there.
+    async fn ensure_queue(&self, queue: Option<&str>) -> Result<(), Fault> {
         let name = queue.map_or_else(|| self.names.messages(), |queue| self.names.queue(queue));
         let found = self.app.gate.is_pushed(&name).await.map_err(|error| self.fault(error))?;
         match (found, queue) {
@@ -187,6 +229,7 @@ impl Desk<'_> {
                 made.map_err(|error| self.fault(error))
             }
             (None, Some(queue)) => {
+                self.check_room_for_queue().await?;
                 self.define_queue(queue, queues::PARALLELISM_DEFAULT, None).await
             }
         }

@@ -16,6 +16,8 @@ use tollgate::{Delivery, Error, Span};
 pub(super) const PARALLELISM_DEFAULT: u32 = 1;
 /// Most messages of a queue that are in flight.
 const PARALLELISM_MAX: u32 = 10_000;
+/// Most queues of a namespace.
+const QUEUES_MAX: usize = 1_000;
 /// Most messages that wait in one queue.
 const DEPTH_MAX: u64 = 10_000_000;
 /// How often a delivery that nobody saw the end of is made again.
@@ -76,6 +78,19 @@ impl Desk<'_> {
         Ok(page.take_while(|state| state.name.starts_with(&prefix)).collect())
     }
 
+    /// Refuses one more queue where there are as many as there may be: each has somebody who sees to it.
+    pub(super) async fn check_room_for_queue(&self) -> Result<(), Fault> {
+        let prefix = self.names.queues();
+        let page = self.app.gate.queues(Some(&prefix), QUEUES_MAX).await;
+        let page = page.map_err(|error| self.fault(error))?;
+        let count = page.iter().filter(|queue| queue.name.starts_with(&prefix)).count();
+        if count >= QUEUES_MAX {
+            let why = format!("there are {QUEUES_MAX} queues, the most there may be: delete some");
+            return Err(Fault::over_quota(why));
+        }
+        Ok(())
+    }
+
     pub(super) async fn read_queue(&self, name: &str) -> Result<Response, Fault> {
         let state = self.queue_state(name).await?;
         Ok(reply(StatusCode::OK, &self.queue_wire(&state).await?))
@@ -89,6 +104,10 @@ impl Desk<'_> {
         let known = known.filter(|it| (1..=PARALLELISM_MAX).contains(it)).ok_or_else(|| {
             Fault::invalid(format!("parallelism is 1 to {PARALLELISM_MAX}, and not {parallelism}"))
         })?;
+        let inner = self.names.queue(&queue_name);
+        if self.app.gate.is_pushed(&inner).await.map_err(|error| self.fault(error))?.is_none() {
+            self.check_room_for_queue().await?;
+        }
         self.define_queue(&queue_name, known, is_paused).await?;
         Ok(done())
     }

@@ -1,7 +1,7 @@
 //! Messages as they were accepted, and what came of their attempts: read from what the engine kept.
 
 use super::card::{Card, millis};
-use super::draft::Pair;
+use super::draft::{Pair, Redact};
 use super::filter::Facts;
 use super::shape::{Kept, Response};
 use base64::Engine;
@@ -74,6 +74,14 @@ impl Message {
             ..Facts::default()
         }
     }
+}
+
+/// Whether the body of a call is hidden, and its headers: all are, or its sender wants it so.
+pub(crate) fn hidden(payload: &Payload, is_all: bool) -> (bool, bool) {
+    let message = Message::of(payload.envelope()).filter(|_| !is_all);
+    let redact = message.map(|message| message.card.redact()).unwrap_or_default();
+    let Redact { has_body, has_headers, names } = redact;
+    (is_all || has_body, is_all || has_headers || !names.is_empty())
 }
 
 /// What came of an attempt, as history has it.

@@ -4,7 +4,7 @@ pub(crate) mod tick;
 
 use super::card;
 use super::card::{Accepted, Card};
-use super::destination::{Target, check_address, shown};
+use super::destination::{Target, check_address, check_callbacks, shown};
 use super::draft::{Draft, Start};
 use super::error::Fault;
 use super::face::{Desk, done, reply};
@@ -24,6 +24,8 @@ use tollgate::{Limit, Now, Schedule, Timestamp, When};
 
 /// How ids begin that are made here.
 const ID: &str = "scd_";
+/// Most bytes of bodies in a list: those of schedules that come after are left out.
+const BODIES_BYTES_MAX: usize = 16 << 20;
 /// Random bytes of such an id.
 const ID_BYTES: usize = 18;
 
@@ -53,15 +55,19 @@ impl Desk<'_> {
 
     pub(super) async fn list_schedules(&self) -> Result<Response, Fault> {
         let prefix = self.names.schedule("");
-        let (mut wires, mut after) = (Vec::new(), prefix.clone());
+        let (mut wires, mut after, mut bytes) = (Vec::new(), prefix.clone(), 0);
         loop {
             let page = self.app.gate.schedules(Some(&after), PAGE_MAX).await;
             let page = page.map_err(|error| self.fault(error))?;
             let Some(last) = page.last() else { break };
             after = last.name.clone();
             // How messages went is told where one schedule is asked for: that is a look into history.
-            let wire = |schedule| self.schedule_wire(schedule, BTreeMap::new());
-            wires.extend(page.iter().filter_map(wire));
+            let mut wire = |schedule: &Schedule| {
+                bytes += schedule.call.payload.body().len();
+                let is_short = bytes <= BODIES_BYTES_MAX;
+                self.schedule_wire(schedule, BTreeMap::new(), is_short)
+            };
+            wires.extend(page.iter().filter_map(&mut wire));
             if !after.starts_with(&prefix) {
                 break;
             }
@@ -75,7 +81,7 @@ impl Desk<'_> {
             Some(schedule) => self.last_states(schedule).await?,
             None => BTreeMap::new(),
         };
-        let wire = found.and_then(|schedule| self.schedule_wire(&schedule, states));
+        let wire = found.and_then(|schedule| self.schedule_wire(&schedule, states, true));
         Ok(reply(StatusCode::OK, &wire.ok_or_else(|| missing(id))?))
     }
 
@@ -102,7 +108,8 @@ impl Desk<'_> {
     ) -> Result<(NewCall, Vec<(String, Limit)>), Fault> {
         // Before anything waits that needs it.
         self.shared.keys.get(&self.app.gate, &self.names).await?;
-        self.ensure_queue(draft.queue.as_deref()).await?;
+        self.ensure_queues(draft, draft.queue.as_deref()).await?;
+        check_callbacks(draft, &self.shared.addresses)?;
         let since = before.and_then(Told::of).map(|told| told.message.card);
         let since = since.map(|card| card::instant(card.created_ms));
         let accepted = Accepted {
@@ -121,7 +128,8 @@ impl Desk<'_> {
                 let place = draft.queue.clone().map_or(Place::Flow, Place::Queue);
                 let posting = Posting { names: &self.names, now, place, accepted, source: None };
                 let letter = Letter::new(draft, &self.body, posting)?;
-                Ok((letter.call, letter.limits))
+                // Each tick is a message of its own.
+                Ok((NewCall { dedupe: None, ..letter.call }, letter.limits))
             }
             Target::Group(group) => {
                 self.ensure_ticks().await?;
@@ -184,6 +192,7 @@ impl Desk<'_> {
         &self,
         schedule: &Schedule,
         last_states: BTreeMap<String, TickState>,
+        tells_body: bool,
     ) -> Option<ScheduleWire> {
         let id = schedule.name.strip_prefix(&self.names.schedule(""))?;
         let Told { message, destination, body } = Told::of(schedule)?;
@@ -198,7 +207,7 @@ impl Desk<'_> {
             last_states,
             error: schedule.problem.clone(),
         };
-        let body = Some(&*body).filter(|_| !is_hidden);
+        let body = Some(&*body).filter(|_| tells_body && !is_hidden);
         Some(ScheduleWire::new(&message.kept(id, body), scheduled))
     }
 }

@@ -30,7 +30,7 @@ pub use check::{CheckedHistory, DamagedHistory};
 pub(super) use held::HeldHistory;
 pub(super) use shelf::Shelf;
 
-pub(super) use intake::Intake;
+pub(super) use intake::{BYTES_MAX, Intake};
 
 use self::keeper::Keeper;
 use super::TimeSource;

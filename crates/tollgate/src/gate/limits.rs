@@ -75,11 +75,11 @@ impl Tollgate {
     }
 
     /// Of limits that come along with calls, those that are to go along in their act: see
-    /// [`Act::define`](crate::lanes::Act::define). Where an operator defined or pinned one, it is changed as
-    /// callers change it: the newest definition wins, unless it is pinned.
+    /// [`Act::define`](crate::lanes::Act::define). One that an operator defined or pinned is changed as
+    /// callers change it: the newest definition wins, unless it is pinned. If nobody says who, it stays as it is.
     pub async fn coming_along(
         &self,
-        who: &str,
+        who: Option<&str>,
         limits: Vec<(String, Limit)>,
     ) -> Result<Vec<(LimitName, Definition)>, Error> {
         self.engine()?.coming_along(who, limits).await

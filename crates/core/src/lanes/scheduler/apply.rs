@@ -173,6 +173,7 @@ impl Scheduler {
             Scope::Limit(name) => {
                 let Some(limit) = self.meters.limit(name) else { return };
                 self.meters.set_paused(limit, is_paused);
+                self.look_later(limit);
                 self.limit_changed(limit, !is_paused);
             }
         }

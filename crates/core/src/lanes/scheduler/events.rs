@@ -96,7 +96,7 @@ impl Scheduler {
                     self.watching.events.push(Event { at, call: *id, queue, lane, what });
                 }
             }
-            Effect::Started { lease, now, waits, .. } => {
+            Effect::Started { lease, now, waits, .. } if is_all || self.lanes.anyone_tells() => {
                 let Some(slot) = self.calls.find(lease.call) else { return };
                 let queue = self.lanes[self.calls[slot].lane].queue;
                 let is_told = self.lanes.queue(queue).spec.tells_accepted;
@@ -145,7 +145,8 @@ impl Scheduler {
         // Most calls have none, and need not look for their queue.
         let queue = || self.lanes.find(&call.queue);
         let tells = |queue| self.lanes.queue(queue).spec.tells_accepted;
-        !call.payload.envelope().is_empty() && queue().is_some_and(tells)
+        let has_envelope = !call.payload.envelope().is_empty();
+        has_envelope && self.lanes.anyone_tells() && queue().is_some_and(tells)
     }
 
     fn watch_return(&mut self, id: CallId, after: Attempts, eligible: Timestamp) {

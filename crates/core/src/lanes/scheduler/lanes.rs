@@ -256,6 +256,8 @@ pub(super) struct Lanes {
     lanes: Slab<Lane>,
     by_key: HashTable<LaneSlot>,
     hashing: Hashing,
+    /// There was a queue that tells of its calls as they live.
+    anyone_tells: bool,
 }
 
 impl Lanes {
@@ -283,7 +285,13 @@ impl Lanes {
         &mut self.queues[index(queue)]
     }
 
+    /// Whether there may be a queue that tells of its calls as they live.
+    pub(super) fn anyone_tells(&self) -> bool {
+        self.anyone_tells
+    }
+
     pub(super) fn define(&mut self, name: &QueueName, spec: QueueSpec) -> QueueSlot {
+        self.anyone_tells |= spec.tells_accepted;
         if let Some(queue) = self.find(name) {
             self.queue_mut(queue).spec = spec;
             return queue;

@@ -80,6 +80,7 @@ impl Scheduler {
     ) {
         let Some(limit) = self.meters.limit(limit) else { return };
         self.meters.override_partition(limit, partition, definition.cloned(), now);
+        self.look_later(limit);
         if let Some(meter) = self.meters.find_at(limit, Some(partition)) {
             self.meter_changed(meter, true);
         }

@@ -72,8 +72,11 @@ impl Scheduler {
     /// Defines a limit that comes along with calls, unless it stands in its own right.
     pub(super) fn come(&mut self, name: LimitName, definition: Definition, now: Now) {
         let known = self.there(&name, now).map(|limit| self.meters.book(limit));
+        // Said again if no call owes there: a checkpoint may be of when it had gone.
+        let is_owed = |book: &LimitBook| book.meters.iter().any(|it| self.meters[*it].owed > 0);
         let is_said = |book: &LimitBook| {
-            book.stands() || book.definition.as_ref().is_some_and(|known| *known == definition)
+            let is_same = book.definition.as_ref().is_some_and(|known| *known == definition);
+            book.stands() || is_same && is_owed(book)
         };
         if known.is_some_and(is_said) {
             return;
@@ -91,12 +94,18 @@ impl Scheduler {
         }
     }
 
+    /// One that goes with its calls is looked at in time, also if there is none.
+    pub(super) fn look_later(&mut self, limit: LimitSlot) {
+        if self.meters.book(limit).goes_with_calls() {
+            let meter = self.meters.at(limit, None);
+            self.used(meter);
+        }
+    }
+
     pub(super) fn came(&mut self, name: &LimitName, definition: &Definition, now: Now) {
         let Some(limit) = self.meters.define(name, Some(definition.clone()), now) else { return };
         self.meters.book_mut(limit).is_transient = true;
-        // It is looked at in time, also if no call came with it.
-        let meter = self.meters.at(limit, None);
-        self.used(meter);
+        self.look_later(limit);
         self.limit_changed(limit, true);
     }
 }

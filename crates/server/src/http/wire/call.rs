@@ -6,7 +6,6 @@ use super::explanation::ExplanationWire;
 use super::id::IdWire;
 use super::instant::InstantWire;
 use super::priority::PriorityWire;
-use crate::http::App;
 use crate::http::caller::Caller;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -119,8 +118,8 @@ pub(in crate::http) struct AttemptsWire {
 
 impl<'a> BodyWire<'a> {
     /// What those are told who look: all, or how long it is.
-    pub(in crate::http) fn looked_at(bytes: &'a [u8], app: &App) -> Self {
-        if app.redact_bodies {
+    pub(in crate::http) fn looked_at(bytes: &'a [u8], is_hidden: bool) -> Self {
+        if is_hidden {
             return Self { body_bytes: Some(bytes.len()), ..Self::default() };
         }
         Self::new(bytes)

@@ -6,7 +6,6 @@ mod tests;
 
 use super::span::SpanWire;
 use super::units::Count;
-use crate::http::App;
 use crate::http::caller::Caller;
 use headers::HeadersWire;
 use serde::de::value::MapAccessDeserializer;
@@ -130,11 +129,11 @@ impl DestinationWire {
     pub(in crate::http) fn looked_at(
         payload: &Payload,
         caller: &Caller,
-        app: &App,
+        hides_headers: bool,
     ) -> Option<Self> {
         // What cannot be read was not written here.
         let delivery = Envelope::of(payload).unwrap_or_default().delivery;
-        let telling = if app.redact_bodies { Telling::NoHeaders } else { Telling::NoSecrets };
+        let telling = if hides_headers { Telling::NoHeaders } else { Telling::NoSecrets };
         (delivery != Delivery::default()).then(|| Self::new(&delivery, caller, telling))
     }
 

@@ -158,9 +158,10 @@ impl<'a> ScheduledCallWire<'a> {
             weight: toll.weight,
             feedback: toll.hears_feedback,
         });
+        let (hides_body, hides_headers) = crate::qstash::hidden(&call.payload, app.redact_bodies);
         Self {
             lane: &call.lane,
-            body: BodyWire::looked_at(call.payload.body(), app),
+            body: BodyWire::looked_at(call.payload.body(), hides_body),
             tolls: tolls.collect(),
             priority: PriorityWire(call.priority),
             delay: from_tick(call.not_before),
@@ -168,7 +169,7 @@ impl<'a> ScheduledCallWire<'a> {
             dedupe_id: call.dedupe.as_deref().filter(|key| !is_content(key)),
             dedupe_content: call.dedupe.as_deref().is_some_and(is_content),
             supersedes: call.supersedes.as_deref(),
-            destination: DestinationWire::looked_at(&call.payload, caller, app),
+            destination: DestinationWire::looked_at(&call.payload, caller, hides_headers),
         }
     }
 }

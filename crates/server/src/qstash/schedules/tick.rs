@@ -10,6 +10,7 @@ use crate::qstash::face::Shared;
 use crate::qstash::groups::{self, GroupRecord};
 use crate::qstash::letter::{Letter, Posting};
 use crate::qstash::names::{GROUPS, Names};
+use crate::qstash::publish::Room;
 use crate::qstash::remembered::Message;
 use crate::shutdown::Shutdown;
 use base64::Engine;
@@ -17,6 +18,8 @@ use base64::engine::general_purpose::STANDARD_NO_PAD;
 use serde::{Deserialize, Serialize};
 use std::pin::pin;
 use std::sync::Arc;
+use std::time::Duration;
+use tokio::time::timeout;
 use tollgate::lanes::{Backoff, NewCall, Order, QueueName, QueueSpec};
 use tollgate::{Call, Delivery, Error, Job, Now, Outcome, Priority, Span, Timestamp, Tollgate};
 
@@ -26,6 +29,8 @@ const TICKS_AT_ONCE: usize = 16;
 const FAILURES_MAX: u32 = 30;
 const AGAIN: Span = Span::from_secs(1);
 const AGAIN_MAX: Span = Span::from_hours(1);
+/// How long ticks are left alone once they could not be seen to.
+const REST: Duration = Duration::from_secs(1);
 
 /// What a tick carries: the message, but for its card.
 #[derive(Serialize, Deserialize)]
@@ -88,24 +93,25 @@ pub(super) fn spec() -> QueueSpec {
 }
 
 /// Sees to ticks until the server ends. Waits until there is somebody who schedules to a group.
-pub(crate) async fn run(
-    gate: Tollgate,
-    shared: Arc<Shared>,
-    shutdown: Shutdown,
-) -> Result<(), Error> {
+pub(crate) async fn run(gate: Tollgate, shared: Arc<Shared>, shutdown: Shutdown) {
     loop {
         let mut made = pin!(shared.groups_made.notified());
         made.as_mut().enable();
-        if gate.queue_state(GROUPS).await?.is_none() {
+        let there = gate.queue_state(GROUPS).await;
+        if matches!(there, Ok(None)) {
             tokio::select! {
-                () = shutdown.begun() => return Ok(()),
+                () = shutdown.begun() => return,
                 () = made => continue,
             }
         }
-        let worked = work(&gate, &shutdown).await;
-        // An operator may have removed the queue.
-        if worked.is_ok() || gate.queue_state(GROUPS).await?.is_some() {
-            return worked;
+        let worked = match there {
+            Ok(_) => work(&gate, &shutdown).await,
+            Err(error) => Err(error),
+        };
+        let Err(error) = worked else { return };
+        tracing::error!(%error, "ticks of schedules to groups are not seen to: tried again");
+        if timeout(REST, shutdown.begun()).await.is_ok() {
+            return;
         }
     }
 }
@@ -152,6 +158,11 @@ async fn messages(gate: &Tollgate, job: &Job) -> Result<Outcome, Fault> {
     if let Some(delay) = message.card.delay_ms {
         draft.start = Start::After(Span::from_millis(delay));
     }
+    if let Err(fault) = Room::default().take(group.endpoints.len(), body.len()) {
+        // It will be too much each time.
+        tracing::error!(group = record.group, %fault, "a tick of a schedule to a group sends nothing");
+        return Ok(Outcome::dead().report(fault.body()));
+    }
     let (mut outcome, mut limits) = (Outcome::done(), Vec::new());
     for endpoint in group.endpoints {
         let mut accepted = message.accepted_again(tick);
@@ -162,7 +173,7 @@ async fn messages(gate: &Tollgate, job: &Job) -> Result<Outcome, Fault> {
         limits.extend(letter.limits);
         outcome = outcome.enqueue_new(letter.call);
     }
-    let define = gate.coming_along("schedule", limits).await.map_err(Fault::unavailable)?;
+    let define = gate.coming_along(Some("schedule"), limits).await.map_err(Fault::unavailable)?;
     Ok(outcome.define(define))
 }
 

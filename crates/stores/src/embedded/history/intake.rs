@@ -9,8 +9,11 @@ use tollgate_core::lanes::Event;
 /// So many events are taken before their time, so that few wait.
 const EAGER: usize = 16_384;
 
-/// Most bytes of reports and envelopes that may wait.
-const BYTES_MAX: usize = 64 << 20;
+/// So many bytes of reports and payloads are, too.
+const EAGER_BYTES: usize = 8 << 20;
+
+/// Most bytes of reports and payloads that may wait.
+pub(in crate::embedded) const BYTES_MAX: usize = 64 << 20;
 
 /// Events that were committed and not taken yet.
 #[derive(Debug, Default)]
@@ -34,6 +37,13 @@ pub(super) struct Waiting {
     has_ended: bool,
 }
 
+impl Waiting {
+    /// Whether so much waits that it is taken before its time.
+    fn is_much(&self) -> bool {
+        self.events >= EAGER || self.bytes >= EAGER_BYTES
+    }
+}
+
 impl Intake {
     /// Takes events, or drops them if too many wait. Does not wait for anything.
     pub(in crate::embedded) fn tell(&self, told: Told) {
@@ -52,11 +62,11 @@ impl Intake {
             return;
         }
         waiting.is_over = false;
-        let before = waiting.events;
+        let (before, was_eager) = (waiting.events, waiting.is_much());
         waiting.events += events;
         waiting.bytes += bytes;
         waiting.told.push(told);
-        if before == 0 || (before < EAGER && waiting.events >= EAGER) {
+        if before == 0 || (!was_eager && waiting.is_much()) {
             self.arrived.notify_one();
         }
     }
@@ -97,9 +107,9 @@ impl Intake {
     /// Takes all there is after `at_most`, or as soon as someone waits for it, or it is closed; many
     /// events are taken earlier, and so are a few if `is_eager`.
     pub(super) fn take(&self, at_most: Duration, is_eager: bool) -> Waiting {
-        let enough = if is_eager { 1 } else { EAGER };
         let is_early = |waiting: &mut Waiting| {
-            waiting.flushes.is_empty() && !waiting.is_closed && waiting.events < enough
+            let is_enough = waiting.is_much() || (is_eager && waiting.events > 0);
+            waiting.flushes.is_empty() && !waiting.is_closed && !is_enough
         };
         let woken = self.arrived.wait_timeout_while(self.lock(), at_most, is_early);
         let mut waiting = woken.unwrap_or_else(PoisonError::into_inner).0;

@@ -2,7 +2,7 @@
 
 use super::open::OpenError;
 use super::records;
-use crate::embedded::history::WAITING_MAX;
+use crate::embedded::history::{BYTES_MAX, WAITING_MAX};
 use crate::embedded::log::{Position, SegmentNumber};
 use std::collections::BTreeMap;
 use tollgate_core::lanes::{Event, Scheduler, Watch};
@@ -24,17 +24,27 @@ pub(super) struct Retold {
     after: Position,
     /// The newest that happened since.
     pub(super) events: Vec<Event>,
+    /// How long their reports and payloads are.
+    bytes: usize,
     /// Up to where they reach.
     pub(super) until: Position,
 }
 
 impl Retold {
     pub(super) fn new(after: Position) -> Self {
-        Self { after, events: Vec::new(), until: after }
+        Self { after, events: Vec::new(), bytes: 0, until: after }
     }
 
+    /// Leaves as many of the newest as history takes at once.
     fn cut(&mut self) {
-        let excess = self.events.len().saturating_sub(WAITING_MAX);
+        let mut excess = 0;
+        let mut events = self.events.iter();
+        while (self.events.len() - excess > WAITING_MAX || self.bytes > BYTES_MAX)
+            && let Some(event) = events.next()
+        {
+            excess += 1;
+            self.bytes -= event.bytes();
+        }
         self.events.drain(..excess);
     }
 }
@@ -53,9 +63,12 @@ impl Replay {
         }
         self.replay(position, record)?;
         if let Some(retold) = &mut self.retold {
+            let before = retold.events.len();
             self.scheduler.move_events(&mut retold.events);
+            let new = retold.events.iter().skip(before);
+            retold.bytes += new.map(Event::bytes).sum::<usize>();
             // Not one by one, for all that are left move.
-            if retold.events.len() > 2 * WAITING_MAX {
+            if retold.events.len() > 2 * WAITING_MAX || retold.bytes > 2 * BYTES_MAX {
                 retold.cut();
             }
         }
