@@ -5,13 +5,16 @@ use std::net::SocketAddr;
 use std::process::{Child, Command, Stdio};
 
 use anyhow::{Context as _, ensure};
-use tollgate::Tollgate;
 use tollgate::push::address::AddressPolicy;
+use tollgate::{Span, Tollgate};
 use tollgate_server::{Server, Settings};
 
 use super::connection::Connection;
 use crate::folder::Folder;
 use crate::process;
+
+/// How much history is kept.
+const HISTORY_BYTES: u64 = 8 << 30;
 
 /// The child's command.
 pub(crate) const COMMAND: &str = "serve";
@@ -75,7 +78,9 @@ impl Drop for Served {
 pub(crate) fn serve_here(folder: &str, say: impl FnOnce(SocketAddr)) -> anyhow::Result<()> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     runtime.block_on(async {
-        let gate = Tollgate::open(folder).await?;
+        // What is looked at afterwards must all be there.
+        let builder = Tollgate::builder().history(Span::from_days(1), HISTORY_BYTES);
+        let gate = builder.open(folder).await?;
         let mut settings = Settings::new(([127, 0, 0, 1], 0).into());
         settings.push.addresses = AddressPolicy { allowed: vec!["127.0.0.0/8".parse()?] };
         let server = Server::bind(gate, settings).await?;

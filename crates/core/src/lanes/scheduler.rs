@@ -140,7 +140,7 @@ impl Scheduler {
         let known = self.there(name, now).map(|limit| self.meters.book(limit));
         let known = known.filter(|book| !book.is_transient || definition.is_none());
         // Said again with every call, a limit costs nothing.
-        if known.and_then(|book| book.definition.as_ref()) == definition.as_ref() {
+        if known.and_then(|book| book.definition.as_deref()) == definition.as_ref() {
             return;
         }
         self.begin_anew(name, now);

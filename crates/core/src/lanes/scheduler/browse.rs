@@ -106,7 +106,7 @@ impl Scheduler {
         let named = defined.map(|limit| (&limit.name, self.meters.limit(&limit.name)));
         let view = |(_, slot): (&LimitName, Option<u32>)| {
             let limit = self.meters.book(slot?);
-            let definition = limit.definition.clone()?;
+            let definition = limit.definition.as_deref().cloned()?;
             let (name, is_paused, totals) = (limit.name.clone(), limit.is_paused, limit.totals);
             Some(LimitView { name, definition, is_paused, totals })
         };

@@ -13,21 +13,25 @@ use crate::turn::Place;
 use hashbrown::HashTable;
 use slab::Slab;
 use smallvec::SmallVec;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::hash::BuildHasher;
+use std::sync::Arc;
 
 /// Where a limit is kept.
 pub(super) type LimitSlot = u32;
 /// Where a queue is kept.
 pub(super) type QueueSlot = u32;
 
+/// How many definitions are compared with a new one.
+const RECENT_MAX: usize = 16;
+
 /// A limit, also one that was removed: calls may still owe there.
 #[derive(Debug)]
 pub(super) struct LimitBook {
     pub(super) name: LimitName,
-    pub(super) definition: Option<Definition>,
+    pub(super) definition: Option<Arc<Definition>>,
     /// The one its meters were last used with.
-    pub(super) last: Option<Definition>,
+    pub(super) last: Option<Arc<Definition>>,
     pub(super) is_paused: bool,
     /// It came along with calls, and goes with them.
     pub(super) is_transient: bool,
@@ -40,13 +44,13 @@ pub(super) struct LimitBook {
 impl LimitBook {
     /// The rules that a meter of it follows; `None` if it was removed.
     pub(super) fn definition_of(&self, partition: Option<&Partition>) -> Option<&Definition> {
-        let common = self.definition.as_ref()?;
+        let common = self.definition.as_deref()?;
         Some(self.own(partition).unwrap_or(common))
     }
 
     /// The rules that a meter of it was last used with.
     pub(super) fn last_of(&self, partition: Option<&Partition>) -> Option<&Definition> {
-        self.own(partition).or(self.last.as_ref())
+        self.own(partition).or(self.last.as_deref())
     }
 
     fn own(&self, partition: Option<&Partition>) -> Option<&Definition> {
@@ -186,6 +190,8 @@ pub(super) struct Meters {
     by_partition: HashTable<MeterSlot>,
     hashing: Hashing,
     births: u32,
+    /// The definitions that came last.
+    recent: VecDeque<Arc<Definition>>,
     /// Heads that are set aside, by meter.
     parked: BTreeSet<(MeterSlot, LaneSlot)>,
 }
@@ -229,6 +235,7 @@ impl Meters {
         definition: Option<Definition>,
         now: Now,
     ) -> Option<LimitSlot> {
+        let definition = definition.map(|definition| self.shared(definition));
         let found = self.limit(name);
         let limit = found.or_else(|| definition.as_ref().map(|_| self.make_limit(name)))?;
         let book = &mut self.limits[index(limit)];
@@ -247,6 +254,19 @@ impl Meters {
         }
         book.definition = definition;
         Some(limit)
+    }
+
+    /// A definition that limits share: where keys come by the million, they are alike.
+    fn shared(&mut self, definition: Definition) -> Arc<Definition> {
+        if let Some(known) = self.recent.iter().find(|known| ***known == definition) {
+            return known.clone();
+        }
+        let new = Arc::new(definition);
+        if self.recent.len() >= RECENT_MAX {
+            self.recent.pop_front();
+        }
+        self.recent.push_back(new.clone());
+        new
     }
 
     /// Gives a partition rules of its own, or takes them away: its meter goes over to what it follows

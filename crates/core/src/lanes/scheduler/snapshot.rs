@@ -237,7 +237,7 @@ impl super::meters::Meters {
             if self.has_gone(limit, now) {
                 continue;
             }
-            let (name, last) = (limit.name.clone(), limit.last.clone());
+            let (name, last) = (limit.name.clone(), limit.last.as_deref().cloned());
             each(match last {
                 Some(definition) if limit.is_transient => {
                     Effect::LimitCame { name: name.clone(), definition, now }

@@ -75,7 +75,7 @@ impl Scheduler {
         // Said again if no call owes there: a checkpoint may be of when it had gone.
         let is_owed = |book: &LimitBook| book.meters.iter().any(|it| self.meters[*it].owed > 0);
         let is_said = |book: &LimitBook| {
-            let is_same = book.definition.as_ref().is_some_and(|known| *known == definition);
+            let is_same = book.definition.as_deref() == Some(&definition);
             book.stands() || is_same && is_owed(book)
         };
         if known.is_some_and(is_said) {
