@@ -139,9 +139,9 @@ impl<S: Lanes + 'static> Engine<S> {
         self.parts.edit(who, &name, true, change).await
     }
 
-    /// Of limits that come along with calls, those that are to go along in their act
-    /// ([`Act::define`]). One that an operator defined or pinned is changed as callers change it: the newest
-    /// definition wins, unless it is pinned. If nobody says who, it stays as it is.
+    /// Limits that come along with calls, checked, as they go along in their act ([`Act::define`]). One that
+    /// an operator defined or pinned is changed here, as callers change it: the newest definition wins,
+    /// unless it is pinned. If nobody says who, it stays as it is.
     pub async fn coming_along(
         &self,
         who: Option<&str>,

@@ -49,15 +49,6 @@ pub struct LimitState {
     pub totals: Option<LimitTotals>,
 }
 
-impl LimitState {
-    /// What counts: what callers defined, and over it what is pinned.
-    pub fn in_force(&self) -> Limit {
-        self.pinned
-            .as_ref()
-            .map_or_else(|| self.defined.clone(), |pinned| self.defined.under(pinned))
-    }
-}
-
 #[derive(Debug, Default)]
 struct Config {
     defined: Option<Arc<Definition>>,

@@ -76,7 +76,7 @@ impl Desk<'_> {
                 Ok(published) => responses.extend(published),
                 // It stays among the dead, and holds up nobody else.
                 Err(fault) => {
-                    tracing::warn!(message = dead.id, %fault, "a dead message is not sent again");
+                    tracing::warn!(id = dead.id, %fault, "a dead message is not sent again");
                     refused = refused.or(Some(fault));
                 }
             }

@@ -74,8 +74,8 @@ impl Tollgate {
         }
     }
 
-    /// Of limits that come along with calls, those that are to go along in their act: see
-    /// [`Act::define`](crate::lanes::Act::define). One that an operator defined or pinned is changed as
+    /// Limits that come along with calls, checked, as they go along in their act: see
+    /// [`Act::define`](crate::lanes::Act::define). One that an operator defined or pinned is changed here, as
     /// callers change it: the newest definition wins, unless it is pinned. If nobody says who, it stays as it is.
     pub async fn coming_along(
         &self,
