@@ -1,0 +1,131 @@
+//! What a store must do to carry limits that several processes share: keep values under keys, and
+//! change several of them as one.
+//!
+//! Whoever decides stands above: it is handed what was read, in the store's time, and says what
+//! becomes of it. A store knows neither limits nor meters.
+
+use std::future::Future;
+use std::pin::Pin;
+use tollgate_core::contract::Answer;
+use tollgate_core::{Now, Span};
+
+/// Something under way at a store.
+pub type Doing<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+
+/// What a cell is of. In this order cells are locked, and written where they cannot be written
+/// together: what says that a receipt is spent comes before what is given back for it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Kind {
+    /// Since when the store remembers: one cell.
+    Epoch,
+    /// The rules of a limit.
+    Limit,
+    /// The rules of one partition of a limit.
+    Own,
+    /// Bytes that are kept beside a limit: who defined it.
+    Record,
+    /// A receipt that was settled.
+    Settled,
+    /// A meter.
+    Meter,
+}
+
+impl Kind {
+    /// All kinds, in order.
+    pub const ALL: [Self; 6] =
+        [Self::Epoch, Self::Limit, Self::Own, Self::Record, Self::Settled, Self::Meter];
+
+    /// One letter, as keys begin with it. Never changes.
+    pub fn letter(self) -> char {
+        match self {
+            Self::Epoch => 'e',
+            Self::Limit => 'l',
+            Self::Own => 'o',
+            Self::Record => 'r',
+            Self::Settled => 's',
+            Self::Meter => 'm',
+        }
+    }
+}
+
+/// Names one cell. Both names are any UTF-8 up to 1,024 bytes, zero bytes included.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct CellKey {
+    /// What it is of.
+    pub kind: Kind,
+    /// The limit's name, most often.
+    pub name: Box<str>,
+    /// Which of its cells, where it has several: the partition, most often.
+    pub part: Option<Box<str>>,
+}
+
+/// What becomes of one cell.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Change {
+    /// Which of [`Wanted::change`].
+    pub at: usize,
+    /// Its new value; `None`: it is removed.
+    pub value: Option<Vec<u8>>,
+    /// For how long it is needed from now; after that the store may forget it by itself. `None`: for
+    /// good.
+    pub life: Option<Span>,
+}
+
+/// The cells of one change. Sorted, without doubles, and in one of the two at most.
+#[derive(Debug, Clone, Copy)]
+pub struct Wanted<'a> {
+    /// Those that are only read: as they are at some instant of the change.
+    pub read: &'a [CellKey],
+    /// Those that may be changed.
+    pub change: &'a [CellKey],
+}
+
+/// The values of cells, in the order of [`Wanted`]; `None` where there is no cell.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Found {
+    /// Of those that are only read.
+    pub read: Vec<Option<Vec<u8>>>,
+    /// Of those that may be changed.
+    pub change: Vec<Option<Vec<u8>>>,
+}
+
+/// Decides what becomes of cells.
+pub trait Decide: Send {
+    /// Says what changes, of what was found, at this instant of the store's time. May be asked several
+    /// times if others were faster: only what it said last was done.
+    fn decide(&mut self, now: Now, found: &Found) -> Vec<Change>;
+
+    /// Of a store that cannot write several cells together: takes back what [`Self::decide`] last said
+    /// of one cell, which was written, and may have been changed by others since.
+    fn take_back(&mut self, at: usize, now: Now, found: Option<&[u8]>) -> Change;
+}
+
+/// Values under keys, in a store that several processes share.
+pub trait Cells: Send + Sync {
+    /// Reads cells, has it decided what becomes of them, and writes that: all of it or nothing, and so
+    /// that no other change comes between. The clock is the store's, read after whatever locks are
+    /// needed are held.
+    ///
+    /// A store that is out of reach says so within its deadline. Dropped, it may have been done.
+    fn change<'a>(
+        &'a self,
+        wanted: Wanted<'a>,
+        decide: &'a mut dyn Decide,
+    ) -> Doing<'a, Answer<()>>;
+
+    /// The names of cells of a kind that are there, each once, sorted by their bytes, after one, up to
+    /// so many.
+    fn names<'a>(
+        &'a self,
+        kind: Kind,
+        after: Option<&'a str>,
+        most: usize,
+    ) -> Doing<'a, Answer<Vec<Box<str>>>>;
+
+    /// Whether the cells of one change are written together. If not, each group of asks that share no
+    /// meter with others is a change of its own.
+    fn writes_together(&self) -> bool;
+
+    /// How many changes of one process are worth having under way at a time.
+    fn changes_max(&self) -> usize;
+}
