@@ -175,7 +175,8 @@ impl Naive {
         match definition {
             Some(definition) => self.set_definition(name, definition, now, false),
             None => {
-                if let Some(limit) = self.limits.get_mut(name) {
+                let has_gone = self.has_gone(name, now);
+                if let Some(limit) = self.limits.get_mut(name).filter(|_| !has_gone) {
                     (limit.is_defined, limit.is_transient) = (false, false);
                 }
             }
