@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
-use tollgate_core::contract::{Lanes as _, Meters as _};
+use tollgate_core::contract::{Configure, Lanes as _, Meters as _};
 use tollgate_core::lanes::{Act, Claim, NewCall, Order, QueueSpec, Settle, Settlement};
 use tollgate_core::{
     Definition, LaneName, Limit, LimitName, Now, Partition, QueueName, Span, Toll,
@@ -212,7 +212,8 @@ pub(crate) fn fill(folder: &Path, waiting: usize) -> anyhow::Result<()> {
 
 pub(crate) async fn define(store: &Embedded) -> anyhow::Result<()> {
     let limit = Limit::per(1_000_000_000, Span::from_secs(1)).burst(1_000_000_000);
-    store.define_limits(vec![(LimitName::new("api")?, Some(Definition::new(limit)?))]).await?;
+    let definition = Some(Definition::new(limit)?);
+    store.configure(Configure::limit(LimitName::new("api")?, definition)).await??;
     let order = Order::Parallel(1_000_000);
     let spec = QueueSpec { order, depth_max: 1 << 50, ..QueueSpec::default() };
     store.define_queue(QueueName::new("calls")?, spec.clone()).await??;

@@ -7,6 +7,7 @@
 
 mod ask;
 mod browse;
+mod configure;
 #[cfg(any(test, feature = "conformance"))]
 pub mod conformance;
 mod events;
@@ -22,6 +23,8 @@ pub use ask::{
 pub use browse::{
     CallState, CallView, CallsQuery, LaneState, LimitView, MeterPage, PAGE_MAX, QueueState,
 };
+
+pub use configure::{CONFIGURE_CHANGES_MAX, Configure, ConfigureError};
 
 pub use events::{
     EVENTS_KEPT, EVENTS_MAX, EventCursor, EventPage, EventRing, HistoryCursor, HistoryPage,
@@ -103,12 +106,13 @@ pub trait Meters: Send + Sync {
     /// The store's clock.
     fn now(&self) -> impl Future<Output = Answer<Now>> + Send;
 
-    /// Defines limits, changes or removes them (`None`), in order: at once, for waiting calls, too.
-    /// What was spent stays spent.
-    fn define_limits(
+    /// Changes limits with the records that say who did it: all of it or nothing, at once, for waiting
+    /// calls, too. Records are checked first, then the limits are as they will be, then the partitions:
+    /// one that gets rules needs a limit that is defined by then, one that loses them needs nothing.
+    fn configure(
         &self,
-        limits: Vec<(LimitName, Option<Definition>)>,
-    ) -> impl Future<Output = Answer<()>> + Send;
+        change: Configure,
+    ) -> impl Future<Output = Answer<Result<(), ConfigureError>>> + Send;
 
     /// Pays all tolls of each ask, or none of it; each is decided as if it came after the one before.
     fn consume(
@@ -144,16 +148,6 @@ pub trait Meters: Send + Sync {
     /// Ends a closure that an upstream or an operator asked for.
     fn reopen(&self, meter: MeterName) -> impl Future<Output = Answer<()>> + Send;
 
-    /// Gives one partition of a limit rules of its own, or takes them away (`None`): at once, for
-    /// waiting calls, too. What was spent stays spent. They stay when the limit is changed, and are
-    /// back with it when it was removed.
-    fn override_partition(
-        &self,
-        limit: LimitName,
-        partition: Partition,
-        definition: Option<Definition>,
-    ) -> impl Future<Output = Answer<Result<(), MeterError>>> + Send;
-
     /// Lets nothing pass a meter for so long, at most a day, as an upstream's `429` does. Closed for
     /// longer already, it stays so. Of the reason, the first [`REASON_CHARS_MAX`] characters are kept.
     fn close(
@@ -168,6 +162,16 @@ pub trait Meters: Send + Sync {
         &self,
         meter: MeterName,
     ) -> impl Future<Output = Answer<Result<(), MeterError>>> + Send;
+
+    /// The records of keys.
+    fn records(&self, keys: Vec<Key>) -> impl Future<Output = Answer<Vec<Option<Record>>>> + Send;
+
+    /// Limits by name, after one, up to [`PAGE_MAX`].
+    fn limits(
+        &self,
+        after: Option<LimitName>,
+        most: usize,
+    ) -> impl Future<Output = Answer<Vec<LimitView>>> + Send;
 }
 
 /// Calls that wait in order, start under limits, and are settled.
@@ -257,9 +261,6 @@ pub trait Lanes: Meters {
     /// As [`Self::history_of`] of many calls, newest first, as long as that is kept.
     fn history(&self, query: HistoryQuery) -> impl Future<Output = Answer<HistoryPage>> + Send;
 
-    /// The records of keys.
-    fn records(&self, keys: Vec<Key>) -> impl Future<Output = Answer<Vec<Option<Record>>>> + Send;
-
     /// Queues by name, after one, up to [`PAGE_MAX`].
     fn queues(
         &self,
@@ -299,13 +300,6 @@ pub trait Lanes: Meters {
         &self,
         calls: Vec<CallId>,
     ) -> impl Future<Output = Answer<Vec<Option<Payload>>>> + Send;
-
-    /// Limits by name, after one, up to [`PAGE_MAX`].
-    fn limits(
-        &self,
-        after: Option<LimitName>,
-        most: usize,
-    ) -> impl Future<Output = Answer<Vec<LimitView>>> + Send;
 
     /// The meters of a limit that are not as new, or where someone stands, or that have rules of their
     /// own, by partition, after one, up to [`PAGE_MAX`]: the global one first. `None` if there is no such limit. May cost a look at each

@@ -55,6 +55,19 @@ impl From<contract::MeterError> for Error {
     }
 }
 
+impl From<contract::ConfigureError> for Error {
+    fn from(error: contract::ConfigureError) -> Self {
+        use contract::ConfigureError::{Meter, RevisionDiffers, TooLarge};
+        match error {
+            Meter(error) => error.into(),
+            RevisionDiffers { at, found } => ActError::RevisionDiffers { at, found }.into(),
+            // One change is of one limit: what is too large is its record.
+            TooLarge { bytes, .. } => ActError::TooManyBytes { bytes }.into(),
+            other => contract::StoreError::Failed { reason: other.to_string() }.into(),
+        }
+    }
+}
+
 impl From<NameError> for Error {
     fn from(error: NameError) -> Self {
         AskError::Name(error).into()

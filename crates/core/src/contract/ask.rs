@@ -108,6 +108,8 @@ pub struct Refusal {
     pub opening: Opening,
     /// How that meter stands.
     pub standing: Standing,
+    /// When this was so.
+    pub now: Timestamp,
 }
 
 /// Why a receipt was not settled or renewed.

@@ -1,7 +1,8 @@
-//! The cases that every store of lanes must pass: one function a case, over the contracts alone.
+//! The cases that every store must pass: one function a case, over the contracts alone.
 //!
-//! A store supplies a [`Stage`]: itself, empty, under a clock that the case sets. With
-//! [`lanes_conformance!`](crate::lanes_conformance) each case becomes a test.
+//! A store supplies a [`MetersStage`]: itself, empty, under a clock that the case sets. With
+//! [`meters_conformance!`](crate::meters_conformance) each case that needs no lanes becomes a test, with
+//! [`lanes_conformance!`](crate::lanes_conformance) each case there is.
 
 #![allow(missing_docs, reason = "the name of a case says what it shows")]
 #![allow(
@@ -15,7 +16,9 @@ pub mod acts;
 pub mod asks;
 pub mod browsing;
 mod cases;
+pub mod closed;
 pub mod coming;
+pub mod configured;
 pub mod dead;
 pub mod declared;
 pub mod door;
@@ -23,6 +26,9 @@ pub mod driving;
 pub mod explained;
 pub mod operated;
 pub mod order;
+pub mod overridden;
+pub mod paying;
+pub mod receipts;
 pub mod scopes;
 pub mod settling;
 #[cfg(test)]
@@ -31,14 +37,17 @@ pub mod told;
 pub mod totals;
 pub mod turns;
 
-use super::{Ask, AskError, Cost, Lanes, MeterState, Meters, Paid, Receipt, ReceiptError, Refusal};
+use super::{
+    Ask, AskError, Configure, ConfigureError, Cost, Lanes, MeterState, Meters, Paid, Receipt,
+    ReceiptError, Refusal,
+};
 use crate::lanes::{
     Act, ActError, Acted, CallId, Claim, End, Explanation, Lease, NewCall, Order, Payload,
     QueueError, QueueSpec, QueueToll, Reason, Record, Revive, Scope, Settle, Settlement, Started,
 };
 use crate::limit::{Definition, Limit};
 use crate::meter::Cause;
-use crate::name::{Key, LaneName, LimitName, QueueName};
+use crate::name::{Key, LaneName, LimitName, Partition, QueueName};
 use crate::rule::Opening;
 use crate::time::{Now, Span, Timestamp};
 use crate::toll::{Toll, TollError};
@@ -46,9 +55,9 @@ use crate::turn::Priority;
 use std::collections::BTreeMap;
 
 /// A store that is empty, under a clock that does what it is told.
-pub trait Stage {
+pub trait MetersStage {
     /// What is tried.
-    type Store: Lanes;
+    type Store: Meters;
 
     /// The store.
     fn store(&self) -> &Self::Store;
@@ -57,7 +66,12 @@ pub trait Stage {
     fn set_now(&mut self, now: Now);
 }
 
-/// A stage with two queues, `strict` and `parallel`, and a clock.
+/// A stage whose store has lanes.
+pub trait Stage: MetersStage<Store: Lanes> {}
+
+impl<T: MetersStage<Store: Lanes>> Stage for T {}
+
+/// A stage and a clock; where there are lanes, with two queues, `strict` and `parallel`.
 struct World<S> {
     stage: S,
     now: Now,
@@ -65,15 +79,11 @@ struct World<S> {
     leases: BTreeMap<CallId, Lease>,
 }
 
-impl<S: Stage> World<S> {
-    async fn new(mut stage: S) -> Self {
+impl<S: MetersStage> World<S> {
+    fn of_limits(mut stage: S) -> Self {
         let now = Now::both(Timestamp::from_nanos(0).plus(Span::from_secs(1_000)));
         stage.set_now(now);
-        let mut world = Self { stage, now, leases: BTreeMap::new() };
-        world.queue("strict", QueueSpec::default()).await;
-        let order = Order::Parallel(10);
-        world.queue("parallel", QueueSpec { order, ..QueueSpec::default() }).await;
-        world
+        Self { stage, now, leases: BTreeMap::new() }
     }
 
     fn store(&self) -> &S::Store {
@@ -99,6 +109,62 @@ impl<S: Stage> World<S> {
         self.now.at.plus(Span::from_secs(seconds))
     }
 
+    async fn configure(&mut self, change: Configure) -> Result<(), ConfigureError> {
+        self.store().configure(change).await.unwrap()
+    }
+
+    async fn limit(&mut self, name: &str, limit: Limit) {
+        let definition = Definition::new(limit).unwrap();
+        self.configure(Configure::limit(limit_name(name), Some(definition))).await.unwrap();
+    }
+
+    async fn remove_limit(&mut self, name: &str) {
+        self.configure(Configure::limit(limit_name(name), None)).await.unwrap();
+    }
+
+    async fn reopen(&mut self, limit: &str) {
+        self.store().reopen((limit_name(limit), None)).await.unwrap();
+    }
+
+    async fn consume(&mut self, ask: Ask) -> Result<Paid, AskError> {
+        self.store().consume(vec![ask]).await.unwrap().remove(0)
+    }
+
+    async fn refused(&mut self, ask: Ask) -> Refusal {
+        match self.consume(ask).await {
+            Err(AskError::Refused(refusal)) => refusal,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    async fn settle_receipt(&mut self, receipt: &Receipt, cost: Cost) -> Result<(), ReceiptError> {
+        self.store().settle(vec![(receipt.clone(), cost)]).await.unwrap().remove(0)
+    }
+
+    async fn renew_receipt(&mut self, receipt: &Receipt) -> Result<Receipt, ReceiptError> {
+        let life = Span::from_secs(30);
+        self.store().renew(vec![receipt.clone()], life).await.unwrap().remove(0)
+    }
+
+    async fn inspect(&self, limit: &str) -> MeterState {
+        let states = self.store().inspect(vec![(limit_name(limit), None)]).await.unwrap();
+        states[0].clone().unwrap()
+    }
+
+    async fn record(&self, key: Key) -> Option<Record> {
+        self.store().records(vec![key]).await.unwrap().remove(0)
+    }
+}
+
+impl<S: Stage> World<S> {
+    async fn new(stage: S) -> Self {
+        let mut world = Self::of_limits(stage);
+        world.queue("strict", QueueSpec::default()).await;
+        let order = Order::Parallel(10);
+        world.queue("parallel", QueueSpec { order, ..QueueSpec::default() }).await;
+        world
+    }
+
     async fn queue(&mut self, name: &str, spec: QueueSpec) {
         self.define_queue(name, spec).await.unwrap();
     }
@@ -109,15 +175,6 @@ impl<S: Stage> World<S> {
 
     async fn remove_queue(&mut self, name: &str) -> Result<bool, QueueError> {
         self.store().remove_queue(queue(name)).await.unwrap()
-    }
-
-    async fn limit(&mut self, name: &str, limit: Limit) {
-        let definition = Definition::new(limit).unwrap();
-        self.store().define_limits(vec![(limit_name(name), Some(definition))]).await.unwrap();
-    }
-
-    async fn remove_limit(&mut self, name: &str) {
-        self.store().define_limits(vec![(limit_name(name), None)]).await.unwrap();
     }
 
     async fn act(&mut self, act: Act) -> Result<Acted, ActError> {
@@ -208,35 +265,6 @@ impl<S: Stage> World<S> {
         self.store().resume(scope).await.unwrap();
     }
 
-    async fn reopen(&mut self, limit: &str) {
-        self.store().reopen((limit_name(limit), None)).await.unwrap();
-    }
-
-    async fn consume(&mut self, ask: Ask) -> Result<Paid, AskError> {
-        self.store().consume(vec![ask]).await.unwrap().remove(0)
-    }
-
-    async fn refused(&mut self, ask: Ask) -> Refusal {
-        match self.consume(ask).await {
-            Err(AskError::Refused(refusal)) => refusal,
-            other => panic!("{other:?}"),
-        }
-    }
-
-    async fn settle_receipt(&mut self, receipt: &Receipt, cost: Cost) -> Result<(), ReceiptError> {
-        self.store().settle(vec![(receipt.clone(), cost)]).await.unwrap().remove(0)
-    }
-
-    async fn renew_receipt(&mut self, receipt: &Receipt) -> Result<Receipt, ReceiptError> {
-        let life = Span::from_secs(30);
-        self.store().renew(vec![receipt.clone()], life).await.unwrap().remove(0)
-    }
-
-    async fn inspect(&self, limit: &str) -> MeterState {
-        let states = self.store().inspect(vec![(limit_name(limit), None)]).await.unwrap();
-        states[0].clone().unwrap()
-    }
-
     async fn explain(&self, id: CallId) -> Option<Explanation> {
         self.store().explain(vec![id]).await.unwrap().remove(0)
     }
@@ -252,10 +280,6 @@ impl<S: Stage> World<S> {
 
     async fn is_waiting(&self, id: CallId) -> bool {
         self.explain(id).await.is_some() && !self.is_in_flight(id).await
-    }
-
-    async fn record(&self, key: Key) -> Option<Record> {
-        self.store().records(vec![key]).await.unwrap().remove(0)
     }
 }
 

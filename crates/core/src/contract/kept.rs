@@ -2,16 +2,16 @@
 //! for the naive reference and the scheduler, to be compared with stores.
 
 use super::{
-    Answer, Ask, AskError, CallView, CallsQuery, Cost, EventCursor, EventPage, EventRing,
-    HistoryCursor, HistoryPage, HistoryQuery, LaneState, Lanes, LimitView, MeterError, MeterName,
-    MeterPage, MeterState, Meters, Paid, QueueState, Receipt, ReceiptError, Totals, Woken,
+    Answer, Ask, AskError, CallView, CallsQuery, Configure, ConfigureError, Cost, EventCursor,
+    EventPage, EventRing, HistoryCursor, HistoryPage, HistoryQuery, LaneState, Lanes, LimitView,
+    MeterError, MeterName, MeterPage, MeterState, Meters, Paid, QueueState, Receipt, ReceiptError,
+    Totals, Woken,
 };
 use crate::lanes::naive::Naive;
 use crate::lanes::{
     Act, ActError, Acted, CallId, Claim, Claimed, Effect, End, Event, Explanation, Lease, Payload,
     QueueError, QueueSpec, Record, Scheduler, Scope, Started, Watch,
 };
-use crate::limit::Definition;
 use crate::meter::Standing;
 use crate::name::{Key, LaneName, LimitName, Partition, QueueName};
 use crate::time::{Now, Span, Timestamp};
@@ -78,7 +78,7 @@ macro_rules! machine {
 }
 
 machine! {
-    define_limit(name: &LimitName, definition: Option<Definition>, now: Now);
+    configure(change: Configure, now: Now) -> Result<(), ConfigureError>;
     define_queue(name: &QueueName, spec: QueueSpec, now: Now) -> Result<(), QueueError>;
     remove_queue(name: &QueueName, now: Now) -> Result<bool, QueueError>;
     consume(ask: &Ask, now: Now) -> Result<Paid, AskError>;
@@ -87,12 +87,6 @@ machine! {
     renew_receipt(receipt: &Receipt, life: Span, now: Now) -> Result<Receipt, ReceiptError>;
     inspect(meter: &MeterName, now: Now) -> Option<MeterState>;
     reopen(limit: &LimitName, partition: Option<&Partition>, now: Now);
-    override_partition(
-        limit: &LimitName,
-        partition: &Partition,
-        definition: Option<Definition>,
-        now: Now
-    ) -> Result<(), MeterError>;
     close(meter: &MeterName, span: Span, reason: &str, now: Now) -> Result<(), MeterError>;
     reset(meter: &MeterName, now: Now) -> Result<(), MeterError>;
     act(act: Act, now: Now) -> Result<Acted, ActError>;
@@ -223,12 +217,8 @@ impl<M: Machine> Meters for Kept<M> {
         Ok(self.lock().now)
     }
 
-    async fn define_limits(&self, limits: Vec<(LimitName, Option<Definition>)>) -> Answer<()> {
-        self.tell(|machine, now| {
-            for (name, definition) in limits {
-                machine.define_limit(&name, definition, now);
-            }
-        })
+    async fn configure(&self, change: Configure) -> Answer<Result<(), ConfigureError>> {
+        self.tell(|machine, now| machine.configure(change, now))
     }
 
     async fn consume(&self, asks: Vec<Ask>) -> Answer<Vec<Result<Paid, AskError>>> {
@@ -267,15 +257,6 @@ impl<M: Machine> Meters for Kept<M> {
         self.tell(|machine, now| machine.reopen(&limit, partition.as_ref(), now))
     }
 
-    async fn override_partition(
-        &self,
-        limit: LimitName,
-        partition: Partition,
-        definition: Option<Definition>,
-    ) -> Answer<Result<(), MeterError>> {
-        self.tell(|machine, now| machine.override_partition(&limit, &partition, definition, now))
-    }
-
     async fn close(
         &self,
         meter: MeterName,
@@ -287,6 +268,14 @@ impl<M: Machine> Meters for Kept<M> {
 
     async fn reset(&self, meter: MeterName) -> Answer<Result<(), MeterError>> {
         self.tell(|machine, now| machine.reset(&meter, now))
+    }
+
+    async fn records(&self, keys: Vec<Key>) -> Answer<Vec<Option<Record>>> {
+        self.tell(|machine, _| keys.iter().map(|key| machine.record(key).cloned()).collect())
+    }
+
+    async fn limits(&self, after: Option<LimitName>, most: usize) -> Answer<Vec<LimitView>> {
+        self.tell(|machine, now| machine.limits(after.as_ref(), most, now))
     }
 }
 
@@ -423,10 +412,6 @@ impl<M: Machine> Lanes for Kept<M> {
         Ok(HistoryPage { events, places, next })
     }
 
-    async fn records(&self, keys: Vec<Key>) -> Answer<Vec<Option<Record>>> {
-        self.tell(|machine, _| keys.iter().map(|key| machine.record(key).cloned()).collect())
-    }
-
     async fn queues(&self, after: Option<QueueName>, most: usize) -> Answer<Vec<QueueState>> {
         self.tell(|machine, _| machine.queues(after.as_ref(), most))
     }
@@ -469,10 +454,6 @@ impl<M: Machine> Lanes for Kept<M> {
         let inner = self.lock();
         let payload = |view: Option<CallView>| inner.payloads.get(&view?.id).cloned();
         Ok(views.into_iter().map(payload).collect())
-    }
-
-    async fn limits(&self, after: Option<LimitName>, most: usize) -> Answer<Vec<LimitView>> {
-        self.tell(|machine, now| machine.limits(after.as_ref(), most, now))
     }
 
     async fn meters(

@@ -2,6 +2,7 @@
 //! nothing.
 
 use super::call::{CallId, Lease, NewCall};
+use crate::contract::ConfigureError;
 use crate::limit::Definition;
 use crate::name::{Key, LimitName, NameError, QueueName};
 use crate::time::{Span, Timestamp};
@@ -238,6 +239,27 @@ pub enum ActError {
     /// A name is not one.
     #[error(transparent)]
     Name(#[from] NameError),
+}
+
+/// A write that expects another revision.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Stale {
+    /// Which write.
+    pub(super) at: usize,
+    /// Where its record is.
+    pub(super) found: Revision,
+}
+
+impl From<Stale> for ActError {
+    fn from(Stale { at, found }: Stale) -> Self {
+        Self::RevisionDiffers { at, found }
+    }
+}
+
+impl From<Stale> for ConfigureError {
+    fn from(Stale { at, found }: Stale) -> Self {
+        Self::RevisionDiffers { at, found }
+    }
 }
 
 impl Act {

@@ -9,6 +9,7 @@ mod ask;
 mod browse;
 mod check;
 mod claim;
+mod configure;
 mod dead;
 mod enqueue;
 mod events;

@@ -12,6 +12,7 @@ mod ask;
 mod browse;
 mod calls;
 mod claim;
+mod configure;
 mod counts;
 mod dead;
 mod events;

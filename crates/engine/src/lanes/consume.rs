@@ -8,9 +8,7 @@ use crate::pass::{Pass, Receipt};
 use crate::report;
 use std::sync::Arc;
 use tollgate_core::contract::{self, Cost, Lanes, Paid, RECEIPT_LIFE_MAX, ReceiptError};
-use tollgate_core::{
-    LimitName, Opening, Partition, Span, Standing, Timestamp, TollError, UNITS_MAX,
-};
+use tollgate_core::{LimitName, Opening, Partition, Span, Standing, TollError, UNITS_MAX};
 
 /// What is asked of a store, and of what the true cost can be told.
 #[derive(Clone)]
@@ -166,9 +164,8 @@ impl<S: Lanes + 'static> Parts<S> {
 
     /// Why an ask was not granted, as its caller is told.
     pub(super) fn refused(&self, error: contract::AskError) -> Error {
-        let now = self.pulse.clock.now();
         match error {
-            contract::AskError::Refused(refusal) => refused(refusal, now).into(),
+            contract::AskError::Refused(refusal) => refused(refusal).into(),
             contract::AskError::Toll(error) => from_toll(error).into(),
             contract::AskError::DelayWithSlots { limit } => {
                 AskError::DelayWithSlots { name: limit.as_str().to_owned() }.into()
@@ -203,8 +200,8 @@ fn lease_lost(error: Error) -> Error {
     }
 }
 
-fn refused(refusal: contract::Refusal, now: Timestamp) -> Refusal {
-    let contract::Refusal { limit, partition, cause, opening, standing } = refusal;
+fn refused(refusal: contract::Refusal) -> Refusal {
+    let contract::Refusal { limit, partition, cause, opening, standing, now } = refusal;
     let retry_after = match opening {
         Opening::At(at) => Some(at.since(now)),
         Opening::OnRelease => None,

@@ -1,8 +1,7 @@
 //! Defining limits that a store keeps: live, pinned, overridden for a partition, removed.
 //!
 //! The store knows what is in force. Who said so, what is pinned over it and what was before is a
-//! record beside it, written first: if a crash comes between, what is in force is set when the engine
-//! starts again.
+//! record beside it, written in the same change.
 
 mod record;
 
@@ -15,8 +14,8 @@ use record::LimitRecord;
 use std::collections::HashMap;
 use std::sync::Arc;
 use tokio::sync::oneshot;
-use tollgate_core::contract::{Lanes, LimitView};
-use tollgate_core::lanes::{Act, ActError, Revision, Write};
+use tollgate_core::contract::{ConfigureError, Lanes, LimitView};
+use tollgate_core::lanes::{Revision, Write};
 use tollgate_core::{Definition, Key, Limit, LimitName, Partition};
 
 /// Where the records of limits are.
@@ -213,7 +212,8 @@ impl<S: Lanes + 'static> Parts<S> {
         Ok(states.collect())
     }
 
-    /// Lets be in force what was written down, and learns it.
+    /// Learns what was written down. An earlier version wrote that first and let it be in force then:
+    /// what was cut short between is made up for here.
     pub(super) async fn load_limits(&self) -> Result<(), Error> {
         let mut after = None;
         loop {
@@ -223,14 +223,11 @@ impl<S: Lanes + 'static> Parts<S> {
                 let name = key.strip_prefix(PREFIX).and_then(|name| LimitName::new(name).ok());
                 let record = LimitRecord::read(&record.bytes);
                 match (name, record) {
-                    (Some(name), Ok(record)) => {
-                        let nothing = LimitRecord::default();
-                        match self.put_in_force(&name, &nothing, &record).await {
-                            Err(error @ Error::Store(_)) => return Err(error),
-                            Err(error) => tracing::error!(%name, %error, "a limit is not in force"),
-                            Ok(()) => {}
-                        }
-                    }
+                    (Some(name), Ok(record)) => match self.put_in_force(&name, &record).await {
+                        Err(error @ Error::Store(_)) => return Err(error),
+                        Err(error) => tracing::error!(%name, %error, "a limit is not in force"),
+                        Ok(()) => self.known.note(&name, &record),
+                    },
                     // It is in force as the store has it.
                     _ => tracing::error!(%key, "the record of a limit cannot be read"),
                 }
@@ -240,6 +237,11 @@ impl<S: Lanes + 'static> Parts<S> {
                 return Ok(());
             }
         }
+    }
+
+    async fn put_in_force(&self, name: &LimitName, record: &LimitRecord) -> Result<(), Error> {
+        let change = LimitRecord::default().changed_to(record, name)?;
+        Ok(self.store.configure(change).await??)
     }
 
     pub(super) async fn coming_along(
@@ -331,66 +333,32 @@ impl<S: Lanes + 'static> Parts<S> {
             let mut after = before.clone();
             let at = self.store.now().await?.wall;
             after.change(who, at, &change);
-            if after == before && !has_record {
+            if after == before {
+                if has_record {
+                    self.known.note(name, &before);
+                }
                 return Ok(());
             }
-            if after == before {
-                // What is written may not be in force yet: a change was cut short.
-                let nothing = LimitRecord::default();
-                return self.put_in_force(name, &nothing, &before).await;
-            }
-            // What goes is taken away first, and what comes is written first: after a crash in between
-            // the record is what is put in force.
-            if after.defined.is_none() {
-                self.put_in_force(name, &before, &after).await?;
+            let mut change = before.changed_to(&after, name)?;
+            if !has_record {
+                change.limits = vec![(name.clone(), after.definition(name)?)];
             }
             let bytes = after.defined.is_some().then(|| after.written()).transpose()?;
-            let mut write = vec![Write { key: key(name)?, expected: revision, bytes }];
-            write.extend(self.audit_writes(who, at, before.altered(&after, name)).await?);
-            match self.act(Act { write, ..Act::default() }).await {
+            change.write.push(Write { key: key(name)?, expected: revision, bytes });
+            change.write.extend(self.audit_writes(who, at, before.altered(&after, name)).await?);
+            match self.store.configure(change).await? {
                 // Changed by someone else meanwhile: their change comes first.
-                Err(Error::Act(ActError::RevisionDiffers { .. })) => {
+                Err(ConfigureError::RevisionDiffers { .. }) => {
                     self.load_audit().await?;
                     continue;
                 }
-                Err(error) => return Err(error),
-                Ok(_) => self.was_written(),
+                changed => changed?,
             }
-            if after.defined.is_some() {
-                self.put_in_force(name, &before, &after).await?;
-            }
+            self.was_written();
+            self.known.note(name, &after);
             tracing::info!(limit = name.as_str(), who, "limit changed");
             return Ok(());
         }
-    }
-
-    /// Lets be in force what is written down in place of what was.
-    async fn put_in_force(
-        &self,
-        name: &LimitName,
-        before: &LimitRecord,
-        after: &LimitRecord,
-    ) -> Result<(), Error> {
-        let in_force = after.in_force().map(|limit| checked(name, &limit)).transpose()?;
-        if in_force.is_some() {
-            self.store.define_limits(vec![(name.clone(), in_force.clone())]).await?;
-        }
-        let gone = before.overrides.keys().filter(|key| !after.overrides.contains_key(*key));
-        for partition in gone {
-            let partition = Partition::new(partition)?;
-            self.store.override_partition(name.clone(), partition, None).await??;
-        }
-        let new =
-            after.overrides.iter().filter(|(key, own)| before.overrides.get(*key) != Some(own));
-        for (partition, own) in new {
-            let (partition, own) = (Partition::new(partition)?, checked(name, own)?);
-            self.store.override_partition(name.clone(), partition, Some(own)).await??;
-        }
-        if in_force.is_none() {
-            self.store.define_limits(vec![(name.clone(), None)]).await?;
-        }
-        self.known.note(name, after);
-        Ok(())
     }
 
     async fn limit_record(&self, name: &LimitName) -> Result<(LimitRecord, Revision), Error> {

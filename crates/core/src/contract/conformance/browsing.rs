@@ -3,7 +3,6 @@
 use super::*;
 use crate::contract::{CallState, CallView, CallsQuery, PAGE_MAX};
 use crate::lanes::{DeathCause, Revision, Write};
-use crate::name::Partition;
 
 fn query(name: &str) -> CallsQuery {
     CallsQuery { queue: queue(name), lane: None, state: None, after: None, most: 100 }

@@ -1,11 +1,74 @@
 //! The list of all cases, as a macro that makes a test of each.
 
-/// Makes a test of each case, run by a function that sets the stage and waits for the end:
+/// Makes a test of each case that needs no lanes, run by a function that sets the stage and waits for the
+/// end: `fn run<F: Future>(case: impl FnOnce(MyStage) -> F)`.
+#[macro_export]
+macro_rules! meters_conformance {
+    ($run:ident) => {
+        $crate::conformance_cases! {
+            $run;
+            paying:
+                an_ask_pays_all_its_tolls_or_none,
+                to_peek_is_to_be_told_what_an_ask_would_and_to_pay_nothing,
+                a_refused_ask_is_told_exactly_when_to_come_back,
+                what_can_never_be_paid_is_refused_for_good,
+                slots_cannot_be_promised_for_later,
+                a_refusal_says_when_it_was_so,
+                asks_of_one_batch_are_decided_in_order,
+                partitions_do_not_share_a_budget,
+                two_tolls_of_an_ask_at_one_meter_add_up,
+                the_tightest_meter_of_an_ask_is_told,
+                a_promise_is_kept_against_asks_that_come_later,
+                a_promise_waits_for_the_last_of_its_meters,
+                every_kind_of_rule_lets_pass_as_much_as_it_says;
+            receipts:
+                a_receipt_settles_once,
+                what_cost_more_is_a_debt,
+                what_never_started_costs_nothing,
+                a_receipt_without_slots_has_nothing_to_renew,
+                a_receipt_from_before_a_change_gives_back_nothing_after_it,
+                a_slot_is_held_until_its_receipt_is_settled,
+                a_slot_is_free_for_asks_once_its_receipt_expires,
+                a_renewed_receipt_holds_its_slot_longer_and_settles_once,
+                a_receipt_that_was_renewed_is_spent_under_its_old_name_too,
+                a_receipt_without_slots_can_be_settled_until_it_expires,
+                receipts_of_one_batch_are_settled_each_by_itself,
+                what_was_promised_is_handed_back;
+            configured:
+                a_change_after_the_clock_was_set_back_does_not_multiply_what_was_spent,
+                a_change_with_a_stale_revision_does_nothing_at_all,
+                a_partition_of_an_unknown_limit_refuses_the_whole_change,
+                a_limit_and_its_partitions_come_and_go_in_one_change,
+                taking_away_what_is_not_there_changes_nothing,
+                a_record_that_is_removed_and_written_again_has_a_revision_of_its_own,
+                a_changed_limit_carries_what_was_spent,
+                a_changed_limit_carries_the_slots_that_are_held,
+                what_was_spent_is_spent_when_a_limit_comes_back,
+                limits_are_listed_by_name_and_page_by_page;
+            overridden:
+                a_partition_with_rules_of_its_own_follows_them,
+                rules_of_its_own_keep_what_was_spent,
+                rules_of_its_own_outlast_a_change_of_the_limit_and_its_removal,
+                the_rules_of_a_partition_say_what_can_never_pass;
+            closed:
+                a_meter_is_closed_for_a_day_at_most_and_never_for_less_than_it_was,
+                a_limit_that_is_unknown_cannot_be_operated,
+                asks_are_refused_at_a_closed_meter_until_its_time,
+                a_closed_meter_stays_closed_when_its_limit_changes,
+                a_promise_is_made_for_after_a_closure,
+                a_meter_that_is_reset_lets_asks_pass_and_holds_its_slots,
+                a_meter_that_was_never_used_stands_full;
+        }
+    };
+}
+
+/// Makes a test of each case, also of those that need no lanes, run by a function that sets the stage and waits for the end:
 /// `fn run<F: Future>(case: impl FnOnce(MyStage) -> F)`.
 #[macro_export]
 macro_rules! lanes_conformance {
     ($run:ident) => {
-        $crate::lanes_conformance! {
+        $crate::meters_conformance!($run);
+        $crate::conformance_cases! {
             $run;
             door:
                 an_unknown_queue_is_refused,
@@ -141,23 +204,12 @@ macro_rules! lanes_conformance {
                 a_limit_that_came_along_stands_once_it_is_defined,
                 a_weight_over_the_limit_that_comes_along_is_refused_with_all_of_its_act;
             asks:
-                an_ask_pays_all_its_tolls_or_none,
-                to_peek_is_to_be_told_what_an_ask_would_and_to_pay_nothing,
                 asks_and_calls_pay_at_the_same_meter,
-                a_refused_ask_is_told_exactly_when_to_come_back,
-                what_can_never_be_paid_is_refused_for_good,
                 an_ask_overtakes_nobody_who_waits,
                 an_ask_passes_calls_that_no_worker_asks_for,
                 an_ask_with_a_delay_pays_now_and_starts_when_it_may,
-                slots_cannot_be_promised_for_later,
-                a_receipt_settles_once,
-                what_cost_more_is_a_debt,
-                what_never_started_costs_nothing,
                 a_receipt_holds_its_slot_until_it_is_settled,
-                a_slot_comes_back_when_its_receipt_expires,
-                a_receipt_without_slots_has_nothing_to_renew,
-                a_receipt_from_before_a_change_gives_back_nothing_after_it,
-                a_change_after_the_clock_was_set_back_does_not_multiply_what_was_spent;
+                a_slot_comes_back_when_its_receipt_expires;
             explained:
                 a_call_with_nothing_in_its_way_has_no_reason_to_wait,
                 the_meter_that_is_spent_is_named_with_the_instant_it_opens,
@@ -183,17 +235,12 @@ macro_rules! lanes_conformance {
                 records_are_found_by_how_their_keys_begin;
             operated:
                 a_meter_says_what_counts_at_each_of_its_rules,
-                a_partition_with_rules_of_its_own_follows_them,
                 a_partition_with_rules_of_its_own_is_seen,
-                rules_of_its_own_keep_what_was_spent,
-                rules_of_its_own_outlast_a_change_of_the_limit_and_its_removal,
                 calls_that_wait_at_a_partition_follow_its_new_rules_at_once,
                 the_door_knows_the_capacity_of_a_partition,
                 a_weight_that_its_partition_shuts_out_parks_until_the_rules_go,
                 a_closed_meter_lets_nothing_pass_until_its_time,
-                a_meter_is_closed_for_a_day_at_most_and_never_for_less_than_it_was,
-                a_reset_meter_has_forgotten_what_was_spent_and_holds_its_slots,
-                a_limit_that_is_unknown_cannot_be_operated;
+                a_reset_meter_has_forgotten_what_was_spent_and_holds_its_slots;
             totals:
                 what_was_admitted_is_counted_at_the_meter_and_at_the_limit,
                 what_was_refused_is_counted_with_what_it_wanted,
@@ -220,6 +267,12 @@ macro_rules! lanes_conformance {
                 history_has_accepted_calls_with_their_envelopes_where_the_queue_tells_it;
         }
     };
+}
+
+/// Makes a test of each case of a list.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! conformance_cases {
     ($run:ident; $($module:ident: $($case:ident),*;)*) => {
         $(mod $module {
             use super::$run;

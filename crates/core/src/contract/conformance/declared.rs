@@ -2,7 +2,6 @@
 
 use super::*;
 use crate::lanes::{BodyPath, Scalar, TollPartition, TollWeight, TollWhen};
-use crate::name::Partition;
 
 /// A world with a limit of ten an hour, `l`, and a queue `tolled` whose calls owe there.
 async fn tolled<S: Stage>(stage: S, toll: impl FnOnce(QueueToll) -> QueueToll) -> World<S> {

@@ -1,40 +1,14 @@
 //! What an operator does to single meters: rules of their own, closing, resetting.
 
+use super::overridden::{big, meter};
 use super::*;
-use crate::contract::{MeterError, MeterName, REASON_CHARS_MAX};
+use crate::contract::REASON_CHARS_MAX;
 use crate::meter::RuleUse;
-use crate::name::Partition;
-
-fn big() -> Partition {
-    Partition::new("big").unwrap()
-}
-
-fn meter(partition: Option<Partition>) -> MeterName {
-    (limit_name("l"), partition)
-}
 
 /// A call of the queue `strict` that pays at the partition.
 fn paying_big(lane: &str, weight: u64) -> NewCall {
     let tolls = vec![Toll { partition: Some(big()), ..toll("l", weight) }];
     NewCall { tolls, ..call("strict", lane) }
-}
-
-impl<S: Stage> World<S> {
-    async fn give_rules(&mut self, limit: Option<Limit>) {
-        let definition = limit.map(|limit| Definition::new(limit).unwrap());
-        let given = self.store().override_partition(limit_name("l"), big(), definition).await;
-        given.unwrap().unwrap();
-    }
-
-    async fn remaining(&self, partition: Option<Partition>) -> i64 {
-        let states = self.store().inspect(vec![meter(partition)]).await.unwrap();
-        states[0].as_ref().unwrap().standing.remaining
-    }
-
-    async fn pay_big(&mut self, weight: u64) -> Result<Paid, AskError> {
-        let tolls = paying_big("a", weight).tolls;
-        self.consume(Ask { tolls, ..asking([]) }).await
-    }
 }
 
 pub async fn a_meter_says_what_counts_at_each_of_its_rules(stage: impl Stage) {
@@ -62,20 +36,6 @@ pub async fn a_meter_says_what_counts_at_each_of_its_rules(stage: impl Stage) {
     assert_eq!(uses(&world).await, counts([0; 3], None), "the window is over");
 }
 
-pub async fn a_partition_with_rules_of_its_own_follows_them(stage: impl Stage) {
-    let mut world = World::new(stage).await;
-    world.limit("l", Limit::per_hour(2)).await;
-    world.give_rules(Some(Limit::per_hour(7))).await;
-    let other = Some(Partition::new("other").unwrap());
-    assert_eq!(world.remaining(Some(big())).await, 7);
-    assert_eq!((world.remaining(other).await, world.remaining(None).await), (2, 2));
-    assert!(world.pay_big(7).await.is_ok());
-    assert!(world.pay_big(1).await.is_err());
-    world.give_rules(None).await;
-    world.wait(36_000);
-    assert_eq!(world.remaining(Some(big())).await, 2);
-}
-
 pub async fn a_partition_with_rules_of_its_own_is_seen(stage: impl Stage) {
     let mut world = World::new(stage).await;
     world.limit("l", Limit::per_hour(2)).await;
@@ -83,31 +43,6 @@ pub async fn a_partition_with_rules_of_its_own_is_seen(stage: impl Stage) {
     let meters = world.store().meters(limit_name("l"), None, 10).await.unwrap().unwrap();
     let told: Vec<_> = meters.into_iter().map(|(name, meter)| (name, meter.definition)).collect();
     assert_eq!(told, [(Some(big()), Definition::new(Limit::per_hour(7)).unwrap())]);
-}
-
-pub async fn rules_of_its_own_keep_what_was_spent(stage: impl Stage) {
-    let mut world = World::new(stage).await;
-    world.limit("l", Limit::per_hour(5)).await;
-    assert!(world.pay_big(4).await.is_ok());
-    world.give_rules(Some(Limit::per_hour(9))).await;
-    assert_eq!(world.remaining(Some(big())).await, 5);
-    world.give_rules(None).await;
-    assert_eq!(world.remaining(Some(big())).await, 1);
-}
-
-pub async fn rules_of_its_own_outlast_a_change_of_the_limit_and_its_removal(stage: impl Stage) {
-    let mut world = World::new(stage).await;
-    world.limit("l", Limit::per_hour(2)).await;
-    world.give_rules(Some(Limit::per_hour(7))).await;
-    assert!(world.pay_big(3).await.is_ok());
-    world.limit("l", Limit::per_hour(3)).await;
-    assert_eq!(world.remaining(Some(big())).await, 4);
-    world.remove_limit("l").await;
-    let refused = world.pay_big(1).await.unwrap_err();
-    assert_eq!(refused, AskError::Toll(TollError::UnknownLimit { limit: limit_name("l") }));
-    world.limit("l", Limit::per_hour(4)).await;
-    assert_eq!(world.remaining(Some(big())).await, 4);
-    assert_eq!(world.remaining(None).await, 4);
 }
 
 pub async fn calls_that_wait_at_a_partition_follow_its_new_rules_at_once(stage: impl Stage) {
@@ -172,17 +107,6 @@ pub async fn a_closed_meter_lets_nothing_pass_until_its_time(stage: impl Stage) 
     assert_eq!(world.claim("strict", 1).await, [id]);
 }
 
-pub async fn a_meter_is_closed_for_a_day_at_most_and_never_for_less_than_it_was(stage: impl Stage) {
-    let mut world = World::new(stage).await;
-    world.limit("l", Limit::per_second(10)).await;
-    for span in [Span::from_days(9), Span::from_secs(1)] {
-        world.store().close(meter(None), span, "why".to_owned()).await.unwrap().unwrap();
-    }
-    assert_eq!(world.inspect("l").await.closed, Some((world.after(86_400), "why".to_owned())));
-    world.reopen("l").await;
-    assert!(world.consume(asking([("l", 1)])).await.is_ok());
-}
-
 pub async fn a_reset_meter_has_forgotten_what_was_spent_and_holds_its_slots(stage: impl Stage) {
     let mut world = World::new(stage).await;
     world.limit("l", Limit::per_hour(2).and(Limit::concurrency(3))).await;
@@ -196,16 +120,4 @@ pub async fn a_reset_meter_has_forgotten_what_was_spent_and_holds_its_slots(stag
     assert!(world.settle_receipt(&paid.receipt, Cost::Nothing).await.is_ok());
     let state = world.inspect("l").await;
     assert_eq!((state.in_flight, state.standing.remaining), (1, 1), "nothing is given back twice");
-}
-
-pub async fn a_limit_that_is_unknown_cannot_be_operated(stage: impl Stage) {
-    let world = World::new(stage).await;
-    let unknown = Err(MeterError::UnknownLimit { limit: limit_name("l") });
-    let store = world.store();
-    let definition = Some(Definition::new(Limit::per_second(1)).unwrap());
-    let overridden = store.override_partition(limit_name("l"), big(), definition).await;
-    assert_eq!(overridden.unwrap(), unknown);
-    let closed = store.close(meter(None), Span::from_secs(1), String::new()).await;
-    assert_eq!(closed.unwrap(), unknown);
-    assert_eq!(store.reset(meter(None)).await.unwrap(), unknown);
 }

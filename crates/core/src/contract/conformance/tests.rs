@@ -1,6 +1,6 @@
 //! The naive reference and the scheduler pass every case.
 
-use super::Stage;
+use super::MetersStage;
 use crate::contract::kept::{Kept, Machine};
 use crate::lanes::Scheduler;
 use crate::lanes::naive::Naive;
@@ -9,7 +9,7 @@ use std::future::Future;
 use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 
-impl<M: Machine> Stage for Kept<M> {
+impl<M: Machine> MetersStage for Kept<M> {
     type Store = Self;
 
     fn store(&self) -> &Self {

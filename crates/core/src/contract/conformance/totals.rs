@@ -4,7 +4,6 @@ use super::*;
 use crate::contract::{
     EndCounts, LimitTotals, OutcomeCounts, QueueCounts, QueueTotals, StoreTotals, Tally,
 };
-use crate::name::Partition;
 
 impl<S: Stage> World<S> {
     /// What was counted at a limit, as it is told in two places.

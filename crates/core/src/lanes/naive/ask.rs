@@ -34,7 +34,8 @@ impl Naive {
                 let (limit, partition) = owed[at].meter.clone();
                 let (cause, opening) = (blocker.cause, blocker.opening);
                 let standing = tried[at].standing(now);
-                let refusal = Refusal { limit, partition, cause, opening, standing };
+                let now = now.at;
+                let refusal = Refusal { limit, partition, cause, opening, standing, now };
                 self.count_refused(ask, &refusal);
                 return Err(AskError::Refused(refusal));
             }

@@ -2,7 +2,7 @@
 
 use super::Naive;
 use super::transient::Coming;
-use crate::lanes::act::{Act, ActError, Revision, Settle};
+use crate::lanes::act::{Act, ActError, Revision, Settle, Stale, Write};
 use crate::lanes::call::{Lease, NewCall};
 use crate::name::{Key, LimitName, Partition, QueueName};
 use crate::toll::{self, Toll, TollError};
@@ -13,7 +13,7 @@ impl Naive {
     pub(super) fn check(&self, act: &Act) -> Result<(), ActError> {
         act.check_size()?;
         self.check_settles(act)?;
-        self.check_writes(act)?;
+        self.check_writes(&act.write)?;
         for (at, new) in act.enqueue.iter().enumerate() {
             self.check_new(at, new, &act.define)?;
         }
@@ -65,14 +65,14 @@ impl Naive {
         Ok(())
     }
 
-    fn check_writes(&self, act: &Act) -> Result<(), ActError> {
+    pub(super) fn check_writes(&self, writes: &[Write]) -> Result<(), Stale> {
         let mut revisions: BTreeMap<&Key, Revision> =
             self.records.iter().map(|(key, record)| (key, record.revision)).collect();
         let mut last_revision = self.last_revision;
-        for (at, write) in act.write.iter().enumerate() {
+        for (at, write) in writes.iter().enumerate() {
             let found = revisions.get(&write.key).copied().unwrap_or_default();
             if found != write.expected {
-                return Err(ActError::RevisionDiffers { at, found });
+                return Err(Stale { at, found });
             }
             last_revision += 1;
             match write.bytes {

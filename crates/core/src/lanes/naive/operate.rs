@@ -10,16 +10,19 @@ use crate::time::{Now, Span};
 
 impl Naive {
     /// Gives one partition of a limit rules of its own, or takes them away.
-    pub fn override_partition(
+    pub(super) fn override_partition(
         &mut self,
         limit: &LimitName,
         partition: &Partition,
         definition: Option<Definition>,
         now: Now,
     ) -> Result<(), MeterError> {
-        self.advance(now);
-        let Some(common) = self.common(limit).cloned() else {
-            return Err(MeterError::UnknownLimit { limit: limit.clone() });
+        // Of a limit that was removed, the last one there was counts.
+        let last = self.limits.get(limit).map(|limit| limit.definition.clone());
+        let common = self.common(limit).cloned().or(last.filter(|_| definition.is_none()));
+        let Some(common) = common else {
+            let unknown = MeterError::UnknownLimit { limit: limit.clone() };
+            return definition.map_or(Ok(()), |_| Err(unknown));
         };
         let key = (limit.clone(), Some(partition.clone()));
         let count = self.overrides.keys().filter(|(of, _)| of == limit).count();

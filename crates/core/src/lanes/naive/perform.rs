@@ -173,7 +173,7 @@ impl Naive {
         true
     }
 
-    fn write(&mut self, write: &Write) -> Revision {
+    pub(super) fn write(&mut self, write: &Write) -> Revision {
         self.last_revision += 1;
         let revision = Revision(self.last_revision);
         match &write.bytes {

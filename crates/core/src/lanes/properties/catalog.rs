@@ -81,7 +81,11 @@ pub(super) fn limit_name(limit: usize) -> LimitName {
 }
 
 pub(super) fn partition(is_given: bool) -> Option<Partition> {
-    is_given.then(|| Partition::new("part").unwrap())
+    is_given.then(part)
+}
+
+pub(super) fn part() -> Partition {
+    Partition::new("part").unwrap()
 }
 
 pub(super) fn key(key: usize) -> Key {

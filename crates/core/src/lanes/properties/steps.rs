@@ -44,6 +44,8 @@ pub(super) enum Step {
     Reopen(usize, bool),
     /// Gives the partition of a limit a rule of its own; `None` takes it away.
     Override(usize, Option<usize>),
+    /// As [`Self::Limit`] and [`Self::Override`] in one change, with a record at this revision.
+    Configure(usize, Option<usize>, Option<usize>, u64),
     /// Closes a meter for so many seconds.
     Close(usize, bool, u64),
     Reset(usize, bool),
@@ -99,6 +101,12 @@ pub(super) enum Held {
     Queue(usize),
     Lane(usize, usize),
     Limit(usize),
+}
+
+fn configure() -> impl Strategy<Value = Step> {
+    let rule = || prop::option::weighted(0.7, 0..4_usize);
+    let change = (0..5_usize, rule(), rule(), 0..=1_u64);
+    change.prop_map(|(limit, rule, own, expected)| Step::Configure(limit, rule, own, expected))
 }
 
 fn fresh() -> impl Strategy<Value = Fresh> {
@@ -182,6 +190,7 @@ pub(super) fn step() -> impl Strategy<Value = Step> {
         1 => (0..5_usize, any::<bool>()).prop_map(|(limit, part)| Step::Reopen(limit, part)),
         2 => (0..5_usize, prop::option::weighted(0.7, 0..4_usize))
             .prop_map(|(limit, rule)| Step::Override(limit, rule)),
+        1 => configure(),
         1 => (0..5_usize, any::<bool>(), 0..=10_u64)
             .prop_map(|(limit, part, seconds)| Step::Close(limit, part, seconds)),
         1 => (0..5_usize, any::<bool>()).prop_map(|(limit, part)| Step::Reset(limit, part)),

@@ -1,19 +1,19 @@
 //! Both state machines side by side, under the same clock.
 
 use super::catalog::{
-    definition, key, lane_name, limit_name, partition, payload, queue_name, spec,
+    definition, key, lane_name, limit_name, part, partition, payload, queue_name, spec,
 };
 use super::steps::{Fresh, Held, Outcome, Step};
 use crate::contract::{
-    Ask, CallState, CallsQuery, Cost, Histogram, LimitTotals, MeterName, MeterState, Paid,
-    QueueCounts, QueueState, QueueTotals, Receipt, Tally,
+    Ask, CallState, CallsQuery, Configure, Cost, Histogram, LimitTotals, MeterName, MeterState,
+    Paid, QueueCounts, QueueState, QueueTotals, Receipt, Tally,
 };
 use crate::lanes::naive::Naive;
 use crate::lanes::{
     Act, CallId, Claim, Count, Effect, End, Event, Explanation, Lease, NewCall, Revision, Revive,
     Scheduler, Scope, Settle, Settlement, Watch, What, Write,
 };
-use crate::name::{Partition, QueueName};
+use crate::name::{Key, QueueName};
 use crate::time::{Now, Span, Timestamp};
 use crate::toll::Toll;
 use crate::turn::Priority;
@@ -123,6 +123,7 @@ impl World {
             | Step::RemoveQueue(..)
             | Step::Reopen(..)
             | Step::Override(..)
+            | Step::Configure(..)
             | Step::Close(..)
             | Step::Reset(..)
             | Step::Weigh(..) => self.operate(step),
@@ -169,11 +170,19 @@ impl World {
                 machine.reopen(&limit_name(*limit), partition(*part).as_ref(), now)
             })),
             Step::Override(limit, rule) => {
-                let part = Partition::new("part").unwrap();
-                written(both!(self, machine => {
-                    let definition = rule.map(definition);
-                    machine.override_partition(&limit_name(*limit), &part, definition, now)
-                }))
+                let own = rule.map(definition);
+                let change = Configure::partition(limit_name(*limit), part(), own);
+                written(both!(self, machine => machine.configure(change.clone(), now)))
+            }
+            Step::Configure(limit, rule, own, expected) => {
+                let (name, expected) = (limit_name(*limit), Revision(*expected));
+                let key = Key::new("configured").unwrap();
+                let change = Configure {
+                    write: vec![Write { key, expected, bytes: Some([].into()) }],
+                    limits: vec![(name.clone(), rule.map(definition))],
+                    overrides: vec![(name, part(), own.map(definition))],
+                };
+                written(both!(self, machine => machine.configure(change.clone(), now)))
             }
             Step::Close(limit, part, seconds) => {
                 let meter = (limit_name(*limit), partition(*part));

@@ -3,7 +3,7 @@
 use super::Scheduler;
 use super::calls::{CallSlot, Line};
 use super::meters::QueueSlot;
-use crate::lanes::act::{Act, ActError, Acted, Count, Revision, Settle, Settlement, Write};
+use crate::lanes::act::{Act, ActError, Acted, Count, Revision, Settle, Settlement, Stale, Write};
 use crate::lanes::call::{CallId, DeathCause, End, Lease, NewCall};
 use crate::lanes::effect::Effect;
 use crate::lanes::queue_toll::QueueToll;
@@ -74,13 +74,13 @@ impl Scheduler {
         Ok(())
     }
 
-    fn check_writes(&self, writes: &[Write]) -> Result<(), ActError> {
+    pub(super) fn check_writes(&self, writes: &[Write]) -> Result<(), Stale> {
         let mut written = BTreeMap::new();
         for ((at, write), before) in writes.iter().enumerate().zip(self.revisions..) {
             let kept = || self.records.get(&write.key).map_or(Revision(0), |kept| kept.revision);
             let found = written.get(&write.key).copied().unwrap_or_else(kept);
             if found != write.expected {
-                return Err(ActError::RevisionDiffers { at, found });
+                return Err(Stale { at, found });
             }
             let now_at = write.bytes.as_ref().map_or(Revision(0), |_| Revision(before + 1));
             written.insert(&write.key, now_at);
@@ -252,7 +252,7 @@ impl Scheduler {
         true
     }
 
-    fn write(&mut self, Write { key, bytes, .. }: Write) -> Revision {
+    pub(super) fn write(&mut self, Write { key, bytes, .. }: Write) -> Revision {
         let revision = Revision(self.revisions + 1);
         self.emit(Effect::Written { key, revision, bytes });
         revision

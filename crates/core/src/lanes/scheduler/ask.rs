@@ -296,5 +296,6 @@ fn refusal(
         cause: blocker.cause,
         opening: blocker.opening,
         standing: line.standing(now),
+        now: now.at,
     })
 }

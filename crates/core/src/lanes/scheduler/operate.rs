@@ -1,37 +1,37 @@
 //! What an operator does to single meters: rules of their own, closing, reopening, resetting.
 
-use super::Scheduler;
-use crate::contract::{MeterError, MeterName, OVERRIDES_MAX, REASON_CHARS_MAX};
+use super::{Hashing, Scheduler};
+use crate::contract::{MeterError, MeterName, REASON_CHARS_MAX};
 use crate::lanes::effect::Effect;
 use crate::limit::Definition;
 use crate::meter::CLOSED_MAX;
 use crate::name::{LimitName, Partition};
 use crate::time::{Now, Span, Timestamp};
+use std::collections::HashMap;
 
 impl Scheduler {
-    /// Gives one partition of a limit rules of its own, or takes them away (`None`).
-    pub fn override_partition(
+    /// Gives one partition of a limit rules of its own, or takes them away (`None`). The limit is known,
+    /// or there is nothing to take.
+    pub(super) fn set_override(
         &mut self,
         limit: &LimitName,
         partition: &Partition,
         definition: Option<Definition>,
         now: Now,
-    ) -> Result<(), MeterError> {
-        self.advance(now);
-        self.check_defined(limit)?;
-        let book = self.meters.limit(limit).map(|limit| self.meters.book(limit));
-        let overrides = book.map(|book| &book.overrides);
-        let known = overrides.and_then(|overrides| overrides.get(partition));
-        if known == definition.as_ref() {
-            return Ok(());
+    ) {
+        let known = self.overrides(limit).and_then(|overrides| overrides.get(partition));
+        if known != definition.as_ref() {
+            let (limit, partition) = (limit.clone(), partition.clone());
+            self.emit(Effect::PartitionDefined { limit, partition, definition, now });
         }
-        let count = overrides.map_or(0, |overrides| overrides.len());
-        if known.is_none() && count >= OVERRIDES_MAX {
-            return Err(MeterError::TooManyOverrides { limit: limit.clone() });
-        }
-        let (limit, partition) = (limit.clone(), partition.clone());
-        self.emit(Effect::PartitionDefined { limit, partition, definition, now });
-        Ok(())
+    }
+
+    /// The partitions of a limit that have rules of their own.
+    pub(super) fn overrides(
+        &self,
+        limit: &LimitName,
+    ) -> Option<&HashMap<Partition, Definition, Hashing>> {
+        self.meters.limit(limit).map(|limit| &self.meters.book(limit).overrides)
     }
 
     /// Lets nothing pass a meter for so long, at most a day.

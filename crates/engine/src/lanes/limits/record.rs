@@ -1,12 +1,13 @@
 //! What is written down of a limit, beside what the store has in force.
 
+use super::checked;
 use crate::error::Error;
 use crate::lanes::audit::Altered;
 use crate::limits::{Change, HISTORY_MAX, LimitState};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use tollgate_core::contract::{LimitTotals, StoreError};
-use tollgate_core::{Limit, LimitName, Timestamp};
+use tollgate_core::contract::{Configure, LimitTotals, StoreError};
+use tollgate_core::{Definition, Limit, LimitName, Partition, Timestamp};
 
 /// What is written down of a limit.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -30,6 +31,29 @@ impl LimitRecord {
     pub(super) fn in_force(&self) -> Option<Limit> {
         let defined = self.defined.as_ref()?;
         Some(self.pinned.as_ref().map_or_else(|| defined.clone(), |pinned| defined.under(pinned)))
+    }
+
+    /// What is in force, as stores know it.
+    pub(super) fn definition(&self, name: &LimitName) -> Result<Option<Definition>, Error> {
+        Ok(self.in_force().map(|limit| checked(name, &limit)).transpose()?)
+    }
+
+    /// What changes of the limit and its partitions when it becomes another.
+    pub(super) fn changed_to(&self, after: &Self, name: &LimitName) -> Result<Configure, Error> {
+        let mut change = Configure::default();
+        if self.in_force() != after.in_force() {
+            change.limits.push((name.clone(), after.definition(name)?));
+        }
+        let gone = self.overrides.keys().filter(|it| !after.overrides.contains_key(*it));
+        for partition in gone {
+            change.overrides.push((name.clone(), Partition::new(partition)?, None));
+        }
+        let own = after.overrides.iter().filter(|(it, own)| self.overrides.get(*it) != Some(own));
+        for (partition, own) in own {
+            let (partition, own) = (Partition::new(partition)?, checked(name, own)?);
+            change.overrides.push((name.clone(), partition, Some(own)));
+        }
+        Ok(change)
     }
 
     /// Changes it, and notes who changed what is in force.

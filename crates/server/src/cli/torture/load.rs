@@ -14,8 +14,9 @@ use std::sync::Arc;
 use tokio::task::JoinSet;
 use tollgate::embedded::{Embedded, LogSettings, RealDisk, StoreSettings, TimeSource};
 use tollgate::lanes::{
-    Act, Ask, CallId, Claim, Definition, Key, LaneName, Lanes, Lease, LimitName, Meters, NewCall,
-    Order, Partition, QueueName, QueueSpec, Revision, Settle, Settlement, StoreError, Toll, Write,
+    Act, Ask, CallId, Claim, Configure, Definition, Key, LaneName, Lanes, Lease, LimitName, Meters,
+    NewCall, Order, Partition, QueueName, QueueSpec, Revision, Settle, Settlement, StoreError,
+    Toll, Write,
 };
 use tollgate::{Clock, Limit, LimitError, NameError, Priority, Span, SystemClock};
 
@@ -49,7 +50,7 @@ async fn work_by(plan: Plan) -> anyhow::Result<()> {
     let clock = SystemClock::new();
     let now: TimeSource = Arc::new(move || clock.both());
     let store = Embedded::on(disk, settings, now)?.store;
-    store.define_limits(vec![(limit()?, Some(definition()?))]).await?;
+    store.configure(Configure::limit(limit()?, Some(definition()?))).await??;
     let mut workers = JoinSet::new();
     for part in plan.parts {
         store.define_queue(queue(part.index)?, spec(&part)).await??;

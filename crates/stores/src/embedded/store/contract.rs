@@ -6,16 +6,16 @@ use super::state::State;
 use crate::embedded::log::LogError;
 use tollgate_core::contract::StoreError;
 use tollgate_core::contract::{
-    Answer, Ask, AskError, CallView, CallsQuery, Cost, EventCursor, EventPage, HistoryPage,
-    HistoryQuery, LaneState, Lanes, LimitView, MeterError, MeterName, MeterPage, MeterState,
-    Meters, Paid, QueueState, Receipt, ReceiptError, Totals, Woken,
+    Answer, Ask, AskError, CallView, CallsQuery, Configure, ConfigureError, Cost, EventCursor,
+    EventPage, HistoryPage, HistoryQuery, LaneState, Lanes, LimitView, MeterError, MeterName,
+    MeterPage, MeterState, Meters, Paid, QueueState, Receipt, ReceiptError, Totals, Woken,
 };
 use tollgate_core::lanes::{
     Act, ActError, Acted, CallId, Claim, Claimed, End, Event, Explanation, Lease, Payload,
     QueueError, QueueSpec, Record, Scope, Watch,
 };
 use tollgate_core::{
-    Definition, Key, LaneName, LimitName, Now, Partition, QueueName, Span, Standing, Timestamp,
+    Key, LaneName, LimitName, Now, Partition, QueueName, Span, Standing, Timestamp,
 };
 
 /// Bodies and records of acts that are done together.
@@ -29,12 +29,10 @@ impl Meters for Embedded {
         Ok((self.shared.now)())
     }
 
-    async fn define_limits(&self, limits: Vec<(LimitName, Option<Definition>)>) -> Answer<()> {
-        self.tell(Kind::Change, move |state, now| {
-            state.limits_changed(limits.iter().map(|(name, _)| name));
-            for (name, definition) in limits {
-                state.scheduler.define_limit(&name, definition, now);
-            }
+    async fn configure(&self, change: Configure) -> Answer<Result<(), ConfigureError>> {
+        self.tell_of(Kind::Change, change.bytes(), move |state, now| {
+            state.limits_changed(change.named());
+            state.scheduler.configure(change, now)
         })
         .await
     }
@@ -87,19 +85,6 @@ impl Meters for Embedded {
         .await
     }
 
-    async fn override_partition(
-        &self,
-        limit: LimitName,
-        partition: Partition,
-        definition: Option<Definition>,
-    ) -> Answer<Result<(), MeterError>> {
-        self.tell(Kind::Change, move |state, now| {
-            state.limits_changed(std::iter::once(&limit));
-            state.scheduler.override_partition(&limit, &partition, definition, now)
-        })
-        .await
-    }
-
     async fn close(
         &self,
         meter: MeterName,
@@ -112,6 +97,19 @@ impl Meters for Embedded {
 
     async fn reset(&self, meter: MeterName) -> Answer<Result<(), MeterError>> {
         self.tell(Kind::Change, move |state, now| state.scheduler.reset(&meter, now)).await
+    }
+
+    async fn records(&self, keys: Vec<Key>) -> Answer<Vec<Option<Record>>> {
+        // A revision that was told is never given again.
+        self.tell(Kind::Change, move |state, _| {
+            keys.iter().map(|key| state.scheduler.record(key).cloned()).collect()
+        })
+        .await
+    }
+
+    async fn limits(&self, after: Option<LimitName>, most: usize) -> Answer<Vec<LimitView>> {
+        self.tell(Kind::Look, move |state, now| state.scheduler.limits(after.as_ref(), most, now))
+            .await
     }
 }
 
@@ -280,14 +278,6 @@ impl Lanes for Embedded {
         history.map_or(Ok(HistoryPage::default()), |history| history.page(&query).map_err(unread))
     }
 
-    async fn records(&self, keys: Vec<Key>) -> Answer<Vec<Option<Record>>> {
-        // A revision that was told is never given again.
-        self.tell(Kind::Change, move |state, _| {
-            keys.iter().map(|key| state.scheduler.record(key).cloned()).collect()
-        })
-        .await
-    }
-
     async fn queues(&self, after: Option<QueueName>, most: usize) -> Answer<Vec<QueueState>> {
         self.tell(Kind::Look, move |state, _| state.scheduler.queues(after.as_ref(), most)).await
     }
@@ -343,11 +333,6 @@ impl Lanes for Embedded {
             payloads.push(self.body(id, at).await?);
         }
         Ok(payloads)
-    }
-
-    async fn limits(&self, after: Option<LimitName>, most: usize) -> Answer<Vec<LimitView>> {
-        self.tell(Kind::Look, move |state, now| state.scheduler.limits(after.as_ref(), most, now))
-            .await
     }
 
     async fn meters(

@@ -23,7 +23,7 @@ use crate::embedded::log::Settings;
 use crate::embedded::waiting::wait;
 use std::sync::{Arc, Mutex};
 use tollgate_core::contract::Lanes;
-use tollgate_core::contract::conformance::Stage;
+use tollgate_core::contract::conformance::MetersStage;
 use tollgate_core::lanes::{Act, NewCall, Order, QueueSpec};
 use tollgate_core::{LaneName, Now, QueueName, Span, Timestamp};
 
@@ -77,7 +77,7 @@ impl Machine {
     }
 }
 
-impl Stage for Machine {
+impl MetersStage for Machine {
     type Store = Embedded;
 
     fn store(&self) -> &Embedded {

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::io;
 use std::sync::{Arc, Mutex};
-use tollgate_core::contract::conformance::Stage;
+use tollgate_core::contract::conformance::MetersStage;
 use tollgate_core::contract::{HistoryQuery, Lanes};
 use tollgate_core::lanes::{CallId, Effect, Kept, Lease, Settle, Settlement};
 

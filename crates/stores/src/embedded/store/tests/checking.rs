@@ -4,7 +4,7 @@ use super::{Machine, enqueue, wait};
 use crate::embedded::log::SegmentNumber;
 use crate::embedded::{CheckError, OpenError, check, contents};
 use tollgate_core::contract::Lanes;
-use tollgate_core::contract::conformance::Stage;
+use tollgate_core::contract::conformance::MetersStage;
 use tollgate_core::lanes::{Effect, Kept};
 
 /// A machine that was stopped with a checkpoint, a call in flight whose body is before it, and one

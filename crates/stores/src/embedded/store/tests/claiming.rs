@@ -5,7 +5,7 @@ use std::future::Future;
 use std::task::{Context, Waker};
 use tollgate_core::Span;
 use tollgate_core::contract::Lanes;
-use tollgate_core::contract::conformance::Stage;
+use tollgate_core::contract::conformance::MetersStage;
 use tollgate_core::lanes::{CallId, Claim};
 
 /// How far a claim comes before nobody waits for it any more.

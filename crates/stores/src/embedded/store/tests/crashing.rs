@@ -6,12 +6,12 @@ use super::{Machine, enqueue, queue, wait};
 use crate::embedded::disk::simulated::Fault;
 use proptest::collection::vec;
 use proptest::prelude::*;
-use tollgate_core::Span;
-use tollgate_core::contract::Lanes;
-use tollgate_core::contract::conformance::Stage;
+use tollgate_core::contract::conformance::MetersStage;
 use tollgate_core::contract::kept::Kept;
-use tollgate_core::lanes::Claim;
+use tollgate_core::contract::{Configure, Lanes, Meters};
 use tollgate_core::lanes::naive::Naive;
+use tollgate_core::lanes::{Claim, Write};
+use tollgate_core::{Definition, Key, Limit, LimitName, Partition, Span};
 
 /// The store and the reference, under the same clock.
 struct Twins {
@@ -102,5 +102,42 @@ proptest! {
         let claimed = claimed.iter().map(|it| (it.started.lease.call, it.payload.body().len()));
         let claimed: Vec<_> = claimed.collect();
         prop_assert!(claimed.starts_with(&answered), "{:?} of {:?}", claimed, answered);
+    }
+
+    #[test]
+    fn a_change_of_limits_is_whole_whenever_the_power_goes(
+        seed in any::<u64>(),
+        cut in 1..60_u64,
+    ) {
+        let mut machine = Machine::new(seed);
+        machine.host.plan(Fault::PowerCut(cut));
+        let (name, part) = (LimitName::new("l").unwrap(), Partition::new("p").unwrap());
+        let key = Key::new("who").unwrap();
+        let defined = |units| Some(Definition::new(Limit::per_hour(units)).unwrap());
+        let mut answered = 0;
+        for units in 1..20_u64 {
+            let Ok(kept) = wait(machine.store().records(vec![key.clone()])) else { break };
+            let expected = kept[0].as_ref().map(|kept| kept.revision).unwrap_or_default();
+            let bytes = Some(units.to_be_bytes().into());
+            let change = Configure {
+                write: vec![Write { key: key.clone(), expected, bytes }],
+                limits: vec![(name.clone(), defined(units))],
+                overrides: vec![(name.clone(), part.clone(), defined(units + 100))],
+            };
+            let Ok(changed) = wait(machine.store().configure(change)) else { break };
+            prop_assert_eq!(changed, Ok(()));
+            answered = units;
+        }
+        machine.crash();
+        machine.start();
+        let store = machine.store();
+        let record = wait(store.records(vec![key])).unwrap().remove(0);
+        let written = record.map_or(0, |it| u64::from_be_bytes((*it.bytes).try_into().unwrap()));
+        let meters = vec![(name.clone(), None), (name, Some(part))];
+        let found = wait(store.inspect(meters)).unwrap();
+        let capacity = |at: usize| found[at].as_ref().map_or(0, |it| it.definition.capacity());
+        prop_assert!(written >= answered, "{} of {}", written, answered);
+        let own = if written == 0 { 0 } else { written + 100 };
+        prop_assert_eq!([capacity(0), capacity(1)], [written, own]);
     }
 }

@@ -9,8 +9,8 @@ use crate::embedded::{ImportError, contents, export, import};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use std::sync::Arc;
-use tollgate_core::contract::conformance::Stage;
-use tollgate_core::contract::{Lanes, Meters};
+use tollgate_core::contract::conformance::MetersStage;
+use tollgate_core::contract::{Configure, Lanes, Meters};
 use tollgate_core::lanes::{Act, Claim, Effect, Kept, NewCall, Payload, Revision, Scope, Write};
 use tollgate_core::{Definition, Key, LaneName, Limit, LimitName, Partition, Span, Toll};
 
@@ -45,7 +45,8 @@ fn stopped() -> Machine {
         ("gone", Limit::sliding_window(5, Span::from_hours(1))),
     ];
     let defined = limits.map(|(name, rule)| (limit(name), Some(Definition::new(rule).unwrap())));
-    wait(store.define_limits(defined.to_vec())).unwrap();
+    let change = Configure { limits: defined.to_vec(), ..Configure::default() };
+    wait(store.configure(change)).unwrap().unwrap();
     let toll = |name| Toll {
         limit: limit(name),
         partition: Some(Partition::new("acme \"quoted\"").unwrap()),
@@ -69,7 +70,7 @@ fn stopped() -> Machine {
     assert_eq!(machine.claim(2).len(), 2);
     wait(store.pause(Scope::Lane(queue(), LaneName::new("b").unwrap()))).unwrap();
     wait(store.pause(Scope::Limit(limit("rate")))).unwrap();
-    wait(store.define_limits(vec![(limit("gone"), None)])).unwrap();
+    wait(store.configure(Configure::limit(limit("gone"), None))).unwrap().unwrap();
     machine.store = None;
     machine
 }

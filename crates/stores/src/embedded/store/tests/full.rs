@@ -4,7 +4,7 @@ use super::{Embedded, Machine, enqueue, wait};
 use crate::embedded::disk::simulated::Fault;
 use std::future::Future;
 use std::task::{Context, Poll, Waker};
-use tollgate_core::contract::conformance::Stage;
+use tollgate_core::contract::conformance::MetersStage;
 use tollgate_core::contract::{Lanes, Meters, StoreError};
 
 #[test]

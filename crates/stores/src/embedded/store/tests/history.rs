@@ -1,7 +1,7 @@
 //! Random histories: what can happen, and how it is told to any store.
 
 use proptest::prelude::*;
-use tollgate_core::contract::{Ask, Cost, Lanes, Receipt};
+use tollgate_core::contract::{Ask, Configure, Cost, Lanes, Receipt};
 use tollgate_core::lanes::{
     Act, CallId, Claim, Count, End, Lease, NewCall, Order, QueueSpec, Revision, Revive, Scope,
     Settle, Settlement, Write,
@@ -208,8 +208,8 @@ pub(super) async fn tell<S: Lanes>(store: &S, step: &Step, seen: &mut Seen) -> S
             act(store, Act { count_down, ..Act::default() }, seen).await
         }
         Step::Limit { limit, rule } => {
-            let change = vec![(limit_name(*limit), rule.map(definition))];
-            format!("{:?}", store.define_limits(change).await)
+            let change = Configure::limit(limit_name(*limit), rule.map(definition));
+            format!("{:?}", store.configure(change).await)
         }
         Step::Operate { limit, rule, what } => operate(store, *limit, *rule, *what).await,
         Step::Queue { queue, spec } => {
@@ -284,9 +284,20 @@ async fn operate<S: Lanes>(store: &S, limit: u8, rule: Option<u8>, what: u8) -> 
             format!("{:?}", store.close((limit, part), Span::from_secs(2), reason).await)
         }
         1 => format!("{:?}", store.reset((limit, part)).await),
+        2 => {
+            let change = Configure::partition(limit, part.unwrap(), rule.map(definition));
+            format!("{:?}", store.configure(change).await)
+        }
         _ => {
-            let overridden = store.override_partition(limit, part.unwrap(), rule.map(definition));
-            format!("{:?}", overridden.await)
+            let (key, definition) = (key(2), rule.map(definition));
+            let found = store.records(vec![key.clone()]).await.unwrap().remove(0);
+            let expected = found.map(|found| found.revision).unwrap_or_default();
+            let change = Configure {
+                write: vec![Write { key, expected, bytes: Some([7; 3].into()) }],
+                limits: vec![(limit.clone(), definition.clone())],
+                overrides: vec![(limit, part.unwrap(), definition)],
+            };
+            format!("{:?}", store.configure(change).await)
         }
     }
 }

@@ -8,7 +8,7 @@ use std::io;
 use std::pin::pin;
 use std::sync::{Arc, Condvar, Mutex};
 use std::task::{Context, Poll, Waker};
-use tollgate_core::contract::{Ask, Lanes, Meters};
+use tollgate_core::contract::{Ask, Configure, Lanes, Meters};
 use tollgate_core::lanes::{Act, NewCall, QueueSpec};
 use tollgate_core::{Definition, Key, Limit, LimitName, Now, Priority, Span, Toll};
 
@@ -145,7 +145,7 @@ fn what_a_slice_covers_is_answered_before_the_sync_and_no_more() {
     let opens = Opens(gate.clone());
     let limit = LimitName::new("l").unwrap();
     let definition = Definition::new(Limit::per_hour(100)).unwrap();
-    wait(store.define_limits(vec![(limit.clone(), Some(definition))])).unwrap();
+    wait(store.configure(Configure::limit(limit.clone(), Some(definition)))).unwrap().unwrap();
     let ask = || {
         let toll = Toll { limit: limit.clone(), partition: None, weight: 1, hears_feedback: false };
         let (priority, life) = (Priority::default(), Span::from_secs(30));

@@ -1,8 +1,8 @@
 //! Slices: consumed ahead of the disk, never over, and at most one slice lost.
 
 use super::{Machine, wait};
-use tollgate_core::contract::conformance::Stage;
-use tollgate_core::contract::{Lanes, Meters};
+use tollgate_core::contract::conformance::MetersStage;
+use tollgate_core::contract::{Configure, Lanes, Meters};
 use tollgate_core::{Definition, Limit, LimitName, Span};
 
 /// A sixteenth of a hundred.
@@ -12,8 +12,8 @@ impl Machine {
     fn with_limit(seed: u64) -> Self {
         let machine = Self::new(seed);
         let definition = Definition::new(Limit::per_hour(100)).unwrap();
-        let limits = vec![(LimitName::new("l").unwrap(), Some(definition))];
-        wait(machine.store().define_limits(limits)).unwrap();
+        let change = Configure::limit(LimitName::new("l").unwrap(), Some(definition));
+        wait(machine.store().configure(change)).unwrap().unwrap();
         machine
     }
 
@@ -75,8 +75,8 @@ fn a_limit_that_is_lowered_has_no_slice_of_what_it_was() {
     let mut machine = Machine::with_limit(1);
     let define = |machine: &Machine, units| {
         let definition = Definition::new(Limit::per_hour(units)).unwrap();
-        let limits = vec![(LimitName::new("l").unwrap(), Some(definition))];
-        wait(machine.store().define_limits(limits)).unwrap();
+        let change = Configure::limit(LimitName::new("l").unwrap(), Some(definition));
+        wait(machine.store().configure(change)).unwrap().unwrap();
     };
     define(&machine, 100_000);
     for _ in 0..20 {

@@ -1,8 +1,8 @@
 //! Limit time over a restart.
 
 use super::{Machine, wait};
-use tollgate_core::contract::conformance::Stage;
-use tollgate_core::contract::{Ask, AskError, Meters};
+use tollgate_core::contract::conformance::MetersStage;
+use tollgate_core::contract::{Ask, AskError, Configure, Meters};
 use tollgate_core::{Definition, Limit, LimitName, Now, Priority, Span, Toll};
 
 impl Machine {
@@ -19,8 +19,8 @@ impl Machine {
 fn limit_time_goes_on_when_the_clock_was_set_back_while_nothing_ran() {
     let mut machine = Machine::new(1);
     let definition = Definition::new(Limit::per_minute(1)).unwrap();
-    let limits = vec![(LimitName::new("l").unwrap(), Some(definition))];
-    wait(machine.store().define_limits(limits)).unwrap();
+    let change = Configure::limit(LimitName::new("l").unwrap(), Some(definition));
+    wait(machine.store().configure(change)).unwrap().unwrap();
     assert!(machine.consume().is_ok());
     let before = wait(machine.store().now()).unwrap();
     machine.store = None;

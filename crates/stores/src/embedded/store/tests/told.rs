@@ -5,7 +5,7 @@ use std::pin::pin;
 use std::task::{Context, Waker};
 use tollgate_core::Span;
 use tollgate_core::contract::Lanes;
-use tollgate_core::contract::conformance::Stage;
+use tollgate_core::contract::conformance::MetersStage;
 use tollgate_core::lanes::{
     Act, CallId, End, Payload, QueueSpec, Revive, Settle, Settlement, What,
 };

@@ -3,7 +3,7 @@
 
 use super::{Machine, enqueue, wait};
 use crate::embedded::disk::simulated::Fault;
-use tollgate_core::contract::conformance::Stage;
+use tollgate_core::contract::conformance::MetersStage;
 use tollgate_core::contract::{Lanes, StoreError};
 use tollgate_core::lanes::Act;
 

@@ -3,7 +3,7 @@
 use super::{Machine, enqueue, queue, wait};
 use tollgate_core::Span;
 use tollgate_core::contract::Lanes;
-use tollgate_core::contract::conformance::Stage;
+use tollgate_core::contract::conformance::MetersStage;
 use tollgate_core::lanes::{Act, Claim, Claimed, Settle, Settlement};
 
 /// More rounds than it ever takes.
