@@ -1,4 +1,6 @@
 //! Tollgate's state on disk and elsewhere, a folder for each backend.
 
 pub mod embedded;
+#[cfg(feature = "redis")]
+pub mod redis;
 pub mod shared;
