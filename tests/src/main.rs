@@ -23,6 +23,10 @@ mod readme;
 #[cfg(test)]
 mod regressions;
 #[cfg(test)]
+mod servers;
+#[cfg(test)]
+mod shared;
+#[cfg(test)]
 mod simulation;
 #[cfg(test)]
 mod tidy;

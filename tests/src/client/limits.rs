@@ -2,6 +2,7 @@
 
 use super::served::Served;
 use serde_json::json;
+use std::sync::Arc;
 use tollgate::MeterState;
 use tollgate_client::{Client, ClientError, Limit, Span, toll};
 
@@ -19,7 +20,7 @@ async fn limits_are_defined_changed_and_looked_at() {
     let stripe = client.limit_state("stripe").await.unwrap().unwrap();
     assert_eq!(Some(stripe), served.gate.limit_state("stripe").await.unwrap());
     let names: Vec<_> = client.limits().await.unwrap().into_iter().map(|it| it.name).collect();
-    assert_eq!(names, ["openai/v1".into(), "stripe".into()]);
+    assert_eq!(names, ["openai/v1", "stripe"].map(Arc::<str>::from));
     let openai_state = client.limit_state("openai/v1").await.unwrap().unwrap();
     assert_eq!((openai_state.defined, &*openai_state.history[0].who), (openai, "ana"));
 

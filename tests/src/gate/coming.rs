@@ -1,6 +1,7 @@
 //! Limits that come along with calls: what operators do to them lasts, and callers do not undo it.
 
 use super::*;
+use std::sync::Arc;
 use tollgate::lanes::{Act, QueueName};
 use tollgate::{Span, When, global};
 
@@ -29,7 +30,7 @@ async fn a_limit_that_came_along_is_seen_and_goes() {
     let gate = opened.gate();
     assert_eq!(gate.limit_state("key").await.unwrap().unwrap().defined, limit(5, 2));
     let names = gate.limits().await.unwrap().into_iter().map(|limit| limit.name);
-    assert_eq!(names.collect::<Vec<_>>(), ["key".into(), "l".into()]);
+    assert_eq!(names.collect::<Vec<_>>(), ["key", "l"].map(Arc::<str>::from));
     assert!(gate.cancel(id).await.unwrap());
     assert_eq!(gate.limit_state("key").await.unwrap(), None);
     assert_eq!(gate.limits().await.unwrap().len(), 1);

@@ -1,0 +1,4 @@
+//! Limits that several processes share, in the stores that carry them.
+
+mod cells;
+mod redis;
