@@ -8,8 +8,12 @@
 mod fault;
 mod key;
 mod pack;
+mod quick;
+mod request;
 mod scripts;
 mod slow;
+
+pub use quick::{Taken, Tried};
 
 use crate::shared::cells::{Cells, Decide, Doing, Kind, Wanted};
 use key::Keys;
@@ -99,6 +103,14 @@ impl<C: ConnectionLike + Clone + Send + Sync + 'static> RedisCells<C> {
         Ok(Self { connection, keys, scripts, settings, ended })
     }
 
+    /// By the script that takes asks, if it has a port for all that it meets, else here.
+    async fn change_until_done(&self, wanted: Wanted<'_>, decide: &mut dyn Decide) -> Answer<()> {
+        match self.change_quickly(wanted, decide).await? {
+            true => Ok(()),
+            false => self.change_slowly(wanted, decide).await,
+        }
+    }
+
     async fn within_deadline<T>(&self, doing: impl Future<Output = Answer<T>>) -> Answer<T> {
         let deadline = self.settings.deadline;
         let done = tokio::time::timeout(deadline, doing).await;
@@ -112,7 +124,7 @@ impl<C: ConnectionLike + Clone + Send + Sync + 'static> Cells for RedisCells<C> 
         wanted: Wanted<'a>,
         decide: &'a mut dyn Decide,
     ) -> Doing<'a, Answer<()>> {
-        Box::pin(self.within_deadline(self.change_slowly(wanted, decide)))
+        Box::pin(self.within_deadline(self.change_until_done(wanted, decide)))
     }
 
     /// Of what comes and goes by itself, meters and settled receipts, Redis keeps no list: asked for

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use tollgate_core::{Now, Span};
 use tollgate_stores::shared::cells::{CellKey, Cells, Change, Decide, Found, Kind, Wanted};
+use tollgate_stores::shared::quick::Quick;
 
 /// Tasks that change the same cells at a time.
 const TASKS: usize = 8;
@@ -46,6 +47,10 @@ impl Decide for Add {
     fn take_back(&mut self, at: usize, _now: Now, found: Option<&[u8]>) -> Change {
         self.change(at, number(found) - self.by[at])
     }
+
+    fn quick(&self) -> Option<&Quick> {
+        None
+    }
 }
 
 /// Gives cells values, or removes them.
@@ -59,6 +64,10 @@ impl Decide for Put {
 
     fn take_back(&mut self, at: usize, _now: Now, _found: Option<&[u8]>) -> Change {
         Change { at, value: None, life: None }
+    }
+
+    fn quick(&self) -> Option<&Quick> {
+        None
     }
 }
 
@@ -74,6 +83,10 @@ impl Decide for Look {
 
     fn take_back(&mut self, at: usize, _now: Now, _found: Option<&[u8]>) -> Change {
         panic!("nothing was written to the cell at {at}");
+    }
+
+    fn quick(&self) -> Option<&Quick> {
+        None
     }
 }
 

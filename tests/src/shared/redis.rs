@@ -1,5 +1,8 @@
 //! Redis as a store of cells, with real servers.
 
+mod meter;
+mod quick;
+
 use super::cells::{self, Add, Put, cell, change, look};
 use crate::servers::redis::{RedisServer, shared};
 use redis::aio::ConnectionLike;

@@ -78,6 +78,18 @@ impl BucketRule {
         (self.scale == 1).then_some((self.step.nanos, self.fill.nanos))
     }
 
+    /// Into how many parts a nanosecond is divided, so that no state of this rule is rounded.
+    pub fn scale(&self) -> u64 {
+        self.scale
+    }
+
+    /// How long `units` take to flow in, exactly: whole nanoseconds, and the rest in parts of the
+    /// scale.
+    pub fn lapse(&self, units: u64) -> (u64, u64) {
+        let Lapse { nanos, fraction } = self.cost(units);
+        (nanos, fraction)
+    }
+
     /// Pays if the weight passes now, and says when it passes otherwise. The one decision, made in
     /// place: what a limiter does a hundred million times.
     #[inline]

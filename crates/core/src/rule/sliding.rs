@@ -69,6 +69,16 @@ impl SlidingRule {
         self.per
     }
 
+    /// How long what was admitted counts: the period and the guard.
+    pub fn length(&self) -> Span {
+        self.length
+    }
+
+    /// What is admitted is dated to the next multiple of so many nanoseconds.
+    pub fn grain(&self) -> u64 {
+        self.grain
+    }
+
     /// The first instant at which `weight` passes.
     pub fn opens(&self, state: &Sliding, weight: u64, now: Now) -> Opening {
         // What no window can hold at once passes a window at a time.

@@ -53,6 +53,11 @@ impl WindowRule {
         self.per
     }
 
+    /// How long a window is: the period and the guard.
+    pub fn length(&self) -> Span {
+        self.length
+    }
+
     /// Whether the windows follow the wall clock.
     pub fn is_on_calendar(&self) -> bool {
         self.calendar.is_some()

@@ -1,5 +1,13 @@
 //! What a script is handed, as MessagePack: one argument, which Redis takes apart by itself.
 
+/// A number of 64 bits is two in a script, its billions and the rest.
+const BILLION: u64 = 1_000_000_000;
+
+/// A number of 64 bits, as a script takes it.
+pub(super) fn pair(number: u64) -> [u64; 2] {
+    [number / BILLION, number % BILLION]
+}
+
 /// A request under way: values one after the other, in lists whose lengths are said first.
 #[derive(Debug, Default)]
 pub(super) struct Pack(Vec<u8>);
@@ -25,6 +33,26 @@ impl Pack {
                 self.0.extend(number.to_be_bytes());
             }
         }
+    }
+
+    /// Any number, as two.
+    pub(super) fn pair(&mut self, number: u64) {
+        for part in pair(number) {
+            self.number(part);
+        }
+    }
+
+    /// A list of numbers.
+    pub(super) fn numbers(&mut self, numbers: &[u64]) {
+        self.list(numbers.len());
+        for number in numbers {
+            self.number(*number);
+        }
+    }
+
+    /// What was packed apart.
+    pub(super) fn append(&mut self, other: &Self) {
+        self.0.extend(&other.0);
     }
 
     /// Bytes, or that there are none.

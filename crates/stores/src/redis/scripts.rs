@@ -7,6 +7,7 @@ pub(super) struct Scripts {
     pub(super) read: Script,
     pub(super) write: Script,
     pub(super) names: Script,
+    pub(super) consume: Script,
 }
 
 impl Scripts {
@@ -15,6 +16,7 @@ impl Scripts {
             read: Script::new(include_str!("read.lua")),
             write: Script::new(include_str!("write.lua")),
             names: Script::new(include_str!("names.lua")),
+            consume: Script::new(include_str!("consume.lua")),
         }
     }
 }

@@ -4,6 +4,7 @@
 //! Whoever decides stands above: it is handed what was read, in the store's time, and says what
 //! becomes of it. A store knows neither limits nor meters.
 
+use super::quick::Quick;
 use std::future::Future;
 use std::pin::Pin;
 use tollgate_core::contract::Answer;
@@ -98,6 +99,10 @@ pub trait Decide: Send {
     /// Of a store that cannot write several cells together: takes back what [`Self::decide`] last said
     /// of one cell, which was written, and may have been changed by others since.
     fn take_back(&mut self, at: usize, now: Now, found: Option<&[u8]>) -> Change;
+
+    /// The same change in a form that a store may decide by itself, if it is one of that kind: then
+    /// [`Self::decide`] is asked once, of what was found before, and what it says was written already.
+    fn quick(&self) -> Option<&Quick>;
 }
 
 /// Values under keys, in a store that several processes share.

@@ -1,0 +1,515 @@
+-- Takes asks in order, each all or nothing, as the meters of Tollgate's core do: what is decided here
+-- must be decided there in the same way, to the byte, and a test holds them together. Whatever it has
+-- no port for it declines, and then nothing is changed.
+--
+-- Keys: the intents, then the cells that are only read, then those of the meters.
+-- Arguments: a request packed with MessagePack: how many cells are only read; the time in seconds and
+--   nanoseconds, false for the server's; the values that the cells must have that are only read, false
+--   for no cell; the definitions, each the text that names it, the seconds and nanoseconds of its last
+--   change, and its rules; what asks cost, each the weight and three numbers for each rule; for each
+--   meter its definition; and the asks: how many are alike, the seconds and nanoseconds that a receipt
+--   lives, how many meters it pays at, and for each of these its number and the cost.
+-- Answer: 0 declined; 1 busy, if someone else is about to change a meter; or a list: 2, the time in
+--   seconds and nanoseconds, of each row of asks that are alike how many were granted (the first ones),
+--   how many meters were written, and the values of the meters before.
+--
+-- A number of 64 bits is two here, its billions and the rest, as a double holds 53 bits. Instants are
+-- so seconds and nanoseconds. Weights are below 2^53, and one number.
+
+local BILLION = 1000000000
+-- Beyond this second, in the year 2508, sums of instants might not fit 64 bits.
+local LAST_SECOND = 17000000000
+-- As the core has it.
+local LOWS_MAX = 32
+-- A meter stays for so much longer than it matters: what was written late, or by another clock, too.
+local KEPT_MS = 60000
+-- More values than this do not fit on the stack of Lua.
+local KEYS_MAX = 4000
+
+local BUCKET, WINDOW, SLIDING, SLOTS = 1, 2, 3, 4
+local DECLINED, BUSY, TAKEN = 0, 1, 2
+
+local floor, ceil, fmod = math.floor, math.ceil, math.fmod
+
+local request = cmsgpack.unpack(ARGV[1])
+local reads, expected, definitions, costs = request[1], request[4], request[5], request[6]
+local uses, asks = request[7], request[8]
+
+if #KEYS > KEYS_MAX then
+  return DECLINED
+end
+
+local time = redis.call('TIME')
+local now_s, now_n = request[2], request[3]
+if not now_s then
+  now_s, now_n = tonumber(time[1]), time[2] * 1000
+end
+if now_s > LAST_SECOND then
+  return DECLINED
+end
+
+if redis.call('EXISTS', KEYS[1]) == 1 then
+  local milliseconds = time[1] * 1000 + floor(time[2] / 1000)
+  local intents = redis.call('HMGET', KEYS[1], unpack(KEYS, reads + 2))
+  for place = 1, #uses do
+    if intents[place] and tonumber(string.match(intents[place], '^%d+')) > milliseconds then
+      return BUSY
+    end
+  end
+end
+
+local values = redis.call('MGET', unpack(KEYS, 2))
+for place = 1, reads do
+  if values[place] ~= expected[place] then
+    return DECLINED
+  end
+end
+
+-- MGET takes a key of another type for none, and what is written then would replace it.
+local missing = {}
+for place = reads + 1, #values do
+  if not values[place] then
+    missing[#missing + 1] = KEYS[place + 1]
+  end
+end
+if #missing > 0 and redis.call('EXISTS', unpack(missing)) > 0 then
+  return DECLINED
+end
+
+local function is_after(s, n, other_s, other_n)
+  return s > other_s or (s == other_s and n > other_n)
+end
+
+local function sum(s, n, more_s, more_n)
+  n = n + more_n
+  if n >= BILLION then
+    return s + more_s + 1, n - BILLION
+  end
+  return s + more_s, n
+end
+
+local function difference(s, n, less_s, less_n)
+  n = n - less_n
+  if n < 0 then
+    return s - less_s - 1, n + BILLION
+  end
+  return s - less_s, n
+end
+
+-- A weight as two numbers.
+local function split(weight)
+  if weight < BILLION then
+    return 0, weight
+  end
+  local rest = fmod(weight, BILLION)
+  return (weight - rest) / BILLION, rest
+end
+
+-- The first multiple of a grain that is not before now. A step of the remainder fits a double: the
+-- longest grain is 2.5 * 10^14.
+local function date_of(grain)
+  if grain == 1 then
+    return now_s, now_n
+  end
+  local digits, base = 3, 1000
+  if grain > 9000000000000 then
+    digits, base = 9, 10
+  end
+  local over = fmod(now_s, grain)
+  for _ = 1, digits do
+    over = fmod(over * base, grain)
+  end
+  over = fmod(over + now_n, grain)
+  if over == 0 then
+    return now_s, now_n
+  end
+  return sum(now_s, now_n, split(grain - over))
+end
+
+-- What a rule means now.
+local function prepared(numbers)
+  local kind = numbers[1]
+  local rule = {kind = kind}
+  if kind == BUCKET then
+    rule.scale, rule.fill_fraction = numbers[2], numbers[5]
+    rule.most_s, rule.most_n = sum(now_s, now_n, numbers[3], numbers[4])
+  else
+    rule.limit = numbers[2]
+  end
+  if kind == WINDOW or kind == SLIDING then
+    rule.length_s, rule.length_n = numbers[3], numbers[4]
+  end
+  if kind == WINDOW then
+    rule.ends_s, rule.ends_n = sum(now_s, now_n, numbers[3], numbers[4])
+  elseif kind == SLIDING then
+    rule.gone_s, rule.gone_n = difference(now_s, now_n, numbers[3], numbers[4])
+    rule.date_s, rule.date_n = date_of(numbers[5])
+  end
+  return rule
+end
+
+for place = 1, #definitions do
+  local definition = definitions[place]
+  local rules = definition[4]
+  for number = 1, #rules do
+    rules[number] = prepared(rules[number])
+  end
+end
+
+-- The states of rules, as they are now. Each reader gets the words of a meter and the place where the
+-- state begins, and answers the state and the place behind it, or nothing where it has no port.
+
+local function fresh(rule)
+  local kind = rule.kind
+  if kind == BUCKET then
+    return {s = now_s, n = now_n, fraction = 0, lows = {}}
+  elseif kind == WINDOW then
+    return {s = rule.ends_s, n = rule.ends_n, spent = 0}
+  end
+  return {used = 0, list = {}}
+end
+
+local function read_bucket(words, place)
+  local s, n = words[place], words[place + 1]
+  if s > LAST_SECOND then
+    return nil
+  end
+  if is_after(now_s, now_n, s, n) then
+    return {s = now_s, n = now_n, fraction = 0, lows = {}}, place + 4
+  end
+  local fraction = words[place + 2] * BILLION + words[place + 3]
+  return {s = s, n = n, fraction = fraction, lows = {}}, place + 4
+end
+
+local function read_window(words, place, rule)
+  local s, n = words[place], words[place + 1]
+  local spent = words[place + 2] * BILLION + words[place + 3]
+  if is_after(s, n, now_s, now_n) then
+    return {s = s, n = n, spent = spent}, place + 4
+  elseif spent > rule.limit then
+    -- Debt, which spills into the windows that follow.
+    return nil
+  end
+  return fresh(rule), place + 4
+end
+
+-- Instants and weights, those that count.
+local function read_sliding(words, place, rule)
+  local used, list, length = 0, {}, 0
+  local gone_s, gone_n = rule.gone_s, rule.gone_n
+  local last = place + 1 + words[place + 1] * 4
+  for from = place + 2, last, 4 do
+    local s, n = words[from], words[from + 1]
+    if s > gone_s or (s == gone_s and n > gone_n) then
+      local billions, rest = words[from + 2], words[from + 3]
+      used = used + billions * BILLION + rest
+      list[length + 1], list[length + 2], list[length + 3], list[length + 4] = s, n, billions, rest
+      length = length + 4
+    end
+  end
+  return {used = used, list = list}, last + 1
+end
+
+-- Names, weights and ends, of those that hold.
+local function read_slots(words, place)
+  local used, list, length = 0, {}, 0
+  local last = place + 1 + words[place + 1] * 6
+  for from = place + 2, last, 6 do
+    local s, n = words[from + 4], words[from + 5]
+    if s > now_s or (s == now_s and n > now_n) then
+      used = used + words[from + 2] * BILLION + words[from + 3]
+      for word = 0, 5 do
+        list[length + 1 + word] = words[from + word]
+      end
+      length = length + 6
+    end
+  end
+  return {used = used, list = list}, last + 1
+end
+
+local READERS = {read_bucket, read_window, read_sliding, read_slots}
+
+-- A meter as it is now; nothing where there is no port for what it holds.
+local function opened(value, definition)
+  local rules, states = definition[4], {}
+  if not value then
+    for number = 1, #rules do
+      states[number] = fresh(rules[number])
+    end
+    return {definition = definition, states = states, s = 0, n = 0,
+      born_s = now_s, born_n = now_n, changed_s = 0, changed_n = 0}
+  end
+  local words = cmsgpack.unpack(value)
+  if words[1] ~= 1 or words[2] ~= definition[1]
+    or words[3] ~= definition[2] or words[4] ~= definition[3]
+    or is_after(words[5], words[6], now_s, now_n) or words[8] > LAST_SECOND
+    or is_after(words[10], words[11], now_s, now_n)
+    or is_after(words[12], words[13], now_s, now_n) then
+    return nil
+  end
+  local place = 16
+  for number = 1, #rules do
+    local rule = rules[number]
+    local state
+    state, place = READERS[rule.kind](words, place, rule)
+    -- What is promised ahead comes next, and then the low points.
+    if not state or words[place] ~= 0 or words[place + 1] ~= 0 then
+      return nil
+    end
+    local lows, count = state.lows, words[place + 3] * 4
+    if count > 0 and not lows then
+      return nil
+    end
+    for word = 1, count do
+      lows[word] = words[place + 3 + word]
+    end
+    states[number] = state
+    place = place + 4 + count
+  end
+  if place ~= #words + 1 then
+    return nil
+  end
+  return {definition = definition, states = states, s = words[8], n = words[9],
+    born_s = words[10], born_n = words[11], changed_s = words[14], changed_n = words[15]}
+end
+
+local meters = {}
+for place = 1, #uses do
+  local is_read, meter = pcall(opened, values[reads + place], definitions[uses[place]])
+  if not is_read or not meter then
+    return DECLINED
+  end
+  meters[place] = meter
+end
+
+-- Whether a weight passes a bucket now. What it would hold then is kept until it is paid.
+local function passes_bucket(rule, state, cost_s, cost_n, cost_fraction)
+  local s, n, fraction = state.s, state.n, state.fraction
+  -- Two fractions may be more than a double holds, so they are not added.
+  local room = rule.scale - cost_fraction
+  if fraction >= room then
+    fraction, n = fraction - room, n + 1
+  else
+    fraction = fraction + cost_fraction
+  end
+  s, n = sum(s, n, cost_s, cost_n)
+  state.next_s, state.next_n, state.next_fraction = s, n, fraction
+  if fraction > rule.fill_fraction then
+    n = n + 1
+  end
+  return not is_after(s, n, rule.most_s, rule.most_n)
+end
+
+local function passes(meter, cost)
+  local rules, states, weight = meter.definition[4], meter.states, cost[1]
+  for number = 1, #rules do
+    local rule, state = rules[number], states[number]
+    local kind = rule.kind
+    if kind == BUCKET then
+      local at = number * 3 - 1
+      if not passes_bucket(rule, state, cost[at], cost[at + 1], cost[at + 2]) then
+        return false
+      end
+    elseif kind == WINDOW then
+      -- Rules that were changed may have left a window that has yet to begin.
+      if weight > rule.limit - state.spent or is_after(state.s, state.n, rule.ends_s, rule.ends_n) then
+        return false
+      end
+    elseif weight > rule.limit - state.used then
+      return false
+    end
+  end
+  return true
+end
+
+-- Forgets the low point that makes the least difference: the next one takes its span.
+local function join_nearest(lows)
+  local nearest, least_s, least_n
+  for from = 5, #lows, 4 do
+    local s, n = difference(lows[from + 2], lows[from + 3], lows[from - 2], lows[from - 1])
+    if not nearest or is_after(least_s, least_n, s, n) then
+      nearest, least_s, least_n = from, s, n
+    end
+  end
+  lows[nearest + 2], lows[nearest + 3] = lows[nearest - 2], lows[nearest - 1]
+  for _ = 1, 4 do
+    table.remove(lows, nearest - 4)
+  end
+end
+
+-- Now the bucket is so far away from full.
+local function note(lows, full_s, full_n)
+  local s, n, last = now_s, now_n, #lows
+  while last > 0 do
+    if is_after(lows[last - 3], lows[last - 2], s, n) then
+      s, n = lows[last - 3], lows[last - 2]
+    end
+    if is_after(full_s, full_n, lows[last - 1], lows[last]) then
+      break
+    end
+    lows[last], lows[last - 1], lows[last - 2], lows[last - 3] = nil, nil, nil, nil
+    last = last - 4
+  end
+  if last == 0 or is_after(s, n, lows[last - 3], lows[last - 2]) then
+    lows[last + 1], lows[last + 2], lows[last + 3], lows[last + 4] = s, n, full_s, full_n
+    if last + 4 > LOWS_MAX * 4 then
+      join_nearest(lows)
+    end
+  end
+end
+
+local function pay_bucket(state)
+  note(state.lows, difference(state.s, state.n, now_s, now_n))
+  state.s, state.n, state.fraction = state.next_s, state.next_n, state.next_fraction
+end
+
+-- Entries are never more than the core keeps, for each that passes has a date or a unit of its own.
+local function pay_sliding(rule, state, weight)
+  local list = state.list
+  local last = #list
+  state.used = state.used + weight
+  if last > 0 and not is_after(rule.date_s, rule.date_n, list[last - 3], list[last - 2]) then
+    list[last - 1], list[last] = split(list[last - 1] * BILLION + list[last] + weight)
+    return
+  end
+  list[last + 1], list[last + 2] = rule.date_s, rule.date_n
+  list[last + 3], list[last + 4] = split(weight)
+end
+
+local function hold(state, weight, hold_of)
+  local list = state.list
+  local last = #list
+  state.used = state.used + weight
+  list[last + 1], list[last + 2] = hold_of.s, hold_of.n
+  list[last + 3], list[last + 4] = split(weight)
+  list[last + 5], list[last + 6] = hold_of.ends_s, hold_of.ends_n
+end
+
+local function pay(meter, cost, hold_of)
+  local rules, states, weight = meter.definition[4], meter.states, cost[1]
+  for number = 1, #rules do
+    local rule, state = rules[number], states[number]
+    local kind = rule.kind
+    if kind == BUCKET then
+      pay_bucket(state)
+    elseif kind == WINDOW then
+      state.spent = state.spent + weight
+    elseif kind == SLIDING then
+      pay_sliding(rule, state, weight)
+    else
+      hold(state, weight, hold_of)
+    end
+  end
+  meter.s, meter.n = hold_of.s, hold_of.n
+  meter.is_paid = true
+end
+
+local function all_pass(first, last)
+  for place = first, last, 2 do
+    if not passes(meters[asks[place]], costs[asks[place + 1]]) then
+      return false
+    end
+  end
+  return true
+end
+
+-- A name higher than any at the meters of an ask, and than the time.
+local function named(hold_of, first, last)
+  local s, n = now_s, now_n
+  for place = first, last, 2 do
+    local meter = meters[asks[place]]
+    if is_after(meter.s, meter.n, s, n) then
+      s, n = meter.s, meter.n
+    end
+  end
+  hold_of.s, hold_of.n = sum(s, n, 0, 1)
+end
+
+local granted, place = {}, 1
+while place <= #asks do
+  local count, first = asks[place], place + 4
+  local last = first + asks[place + 3] * 2 - 2
+  local hold_of = {}
+  hold_of.ends_s, hold_of.ends_n = sum(now_s, now_n, asks[place + 1], asks[place + 2])
+  local done = 0
+  -- Time stands still here: who is alike and comes after one that was refused is refused, too.
+  while done < count and all_pass(first, last) do
+    named(hold_of, first, last)
+    for at = first, last, 2 do
+      pay(meters[asks[at]], costs[asks[at + 1]], hold_of)
+    end
+    done = done + 1
+  end
+  granted[#granted + 1] = done
+  place = last + 2
+end
+
+local function write_list(words, last, list, each)
+  words[last + 1], words[last + 2] = 0, #list / each
+  last = last + 2
+  for word = 1, #list do
+    words[last + word] = list[word]
+  end
+  return last + #list
+end
+
+-- The value of a meter, and until when it matters; nothing if no one knows.
+local function closed(meter)
+  local definition, states = meter.definition, meter.states
+  local rules = definition[4]
+  local words = {1, definition[1], definition[2], definition[3], 0, 0, '', meter.s, meter.n,
+    meter.born_s, meter.born_n, now_s, now_n, meter.changed_s, meter.changed_n}
+  local last, ends_s, ends_n = 15, now_s, now_n
+  for number = 1, #rules do
+    local rule, state = rules[number], states[number]
+    local kind = rule.kind
+    local s, n = state.s, state.n
+    if kind == BUCKET or kind == WINDOW then
+      words[last + 1], words[last + 2] = s, n
+      words[last + 3], words[last + 4] = split(state.fraction or state.spent)
+      last = last + 4
+    elseif kind == SLIDING then
+      local list = state.list
+      last = write_list(words, last, list, 4)
+      s, n = sum(list[#list - 3], list[#list - 2], rule.length_s, rule.length_n)
+    else
+      local list = state.list
+      last = write_list(words, last, list, 6)
+      s, n = list[5], list[6]
+      for at = 11, #list, 6 do
+        if is_after(list[at], list[at + 1], s, n) then
+          s, n = list[at], list[at + 1]
+        end
+      end
+    end
+    words[last + 1], words[last + 2] = 0, 0
+    last = write_list(words, last + 2, state.lows or {}, 4)
+    if is_after(s, n, ends_s, ends_n) then
+      ends_s, ends_n = s, n
+    end
+  end
+  return cmsgpack.pack(words), ends_s, ends_n
+end
+
+local written = 0
+for number = 1, #uses do
+  local meter = meters[number]
+  if meter.is_paid then
+    local key = KEYS[reads + 1 + number]
+    local value, s, n = closed(meter)
+    if s > LAST_SECOND then
+      redis.call('SET', key, value)
+    else
+      -- Rounded up, and then as long again as clocks may differ.
+      local life = (s - now_s) * 1000 + ceil((n - now_n) / 1000000) + KEPT_MS
+      redis.call('SET', key, value, 'PX', string.format('%.0f', life))
+    end
+    written = written + 1
+  end
+end
+
+local before = {}
+for number = 1, #uses do
+  before[number] = values[reads + number]
+end
+return {TAKEN, now_s, now_n, granted, written, before}
