@@ -1,5 +1,6 @@
 //! Servers of other makers that tests need: started on loopback, and gone when the test binary is.
 
+pub(crate) mod postgres;
 pub(crate) mod redis;
 
 use std::fmt::Write as _;
@@ -9,10 +10,11 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 use std::thread;
 
 /// Runs a server in a folder until whoever started it closes the pipe or dies, however it dies: then
-/// the server is killed, and the folder removed. The server's process says its id first.
-const KEEPER: &str = r#"trap '' HUP INT TERM; folder=$1; shift
+/// the server gets a signal that ends it, and the folder is removed. The server's process says its id
+/// first.
+const KEEPER: &str = r#"trap '' HUP INT TERM; signal=$1 folder=$2; shift 2
 sh -c 'echo "$$"; exec "$@"' sh "$@" 2>&1 & pid=$!; exec >/dev/null
-read -r _; kill -9 "$pid"; wait "$pid"; rm -rf "$folder""#;
+read -r _; kill -s "$signal" "$pid"; kill -s CONT "$pid"; wait "$pid"; rm -rf "$folder""#;
 
 /// Most lines that a server says before it is ready.
 const LINES_MAX: usize = 500;
@@ -27,8 +29,18 @@ impl Server {
     /// Starts a program, whose files are in a folder of its own that goes with it, and returns when it
     /// has said that it is ready.
     pub(crate) fn start(command: &[&str], folder: &str, is_ready: impl Fn(&str) -> bool) -> Self {
+        Self::start_until("KILL", command, folder, is_ready)
+    }
+
+    /// As [`Self::start`]; this signal ends it at once.
+    pub(crate) fn start_until(
+        signal: &str,
+        command: &[&str],
+        folder: &str,
+        is_ready: impl Fn(&str) -> bool,
+    ) -> Self {
         let mut keeper = Command::new("sh")
-            .args(["-c", KEEPER, "sh", folder])
+            .args(["-c", KEEPER, "sh", signal, folder])
             .args(command)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())

@@ -1,4 +1,6 @@
 //! Limits that several processes share, in the stores that carry them.
 
 mod cells;
+mod lives;
+mod postgres;
 mod redis;

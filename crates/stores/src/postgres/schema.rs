@@ -1,0 +1,110 @@
+//! The schema: its name, and the migrations that make it.
+
+use super::fault;
+use super::pool::{Pool, Session};
+use tokio_postgres::Error;
+use tollgate_core::contract::{Answer, StoreError};
+
+/// Each is run once, in order, and never edited once it was released.
+const MIGRATIONS: [&str; 1] = [include_str!("0001_cells.sql")];
+/// Longest name PostgreSQL keeps whole.
+const NAME_BYTES_MAX: usize = 63;
+/// Whoever migrates holds this lock: the letters of "tollgate". The same for all schemas, since
+/// migrations are few and short.
+const LOCK: &str = "SELECT pg_advisory_xact_lock(8389209319549297765)";
+
+/// The name of the schema.
+// Invariant: lower-case letters, digits and underscores, so that it means the same quoted or not.
+pub(super) struct SchemaName(String);
+
+impl SchemaName {
+    pub(super) fn new(name: &str) -> Answer<Self> {
+        let is_letter = |c: char| c.is_ascii_lowercase() || c == '_';
+        let is_sound = name.len() <= NAME_BYTES_MAX
+            && name.starts_with(is_letter)
+            && !name.starts_with("pg_")
+            && name.chars().all(|c| is_letter(c) || c.is_ascii_digit());
+        if is_sound {
+            return Ok(Self(name.to_owned()));
+        }
+        let reason = format!(
+            "{name:?} cannot be the schema's name: choose up to {NAME_BYTES_MAX} lower-case letters, \
+             digits and underscores, a letter first, and not pg_"
+        );
+        Err(StoreError::Failed { reason })
+    }
+
+    /// A statement with the name in it, where it says `:"schema"`, or `:'schema'` for its text.
+    pub(super) fn put_into(&self, sql: &str) -> String {
+        let named = sql.replace(":\"schema\"", &format!("\"{}\"", self.0));
+        named.replace(":'schema'", &format!("'{}'", self.0))
+    }
+}
+
+/// Makes the schema if it is missing, and brings it up to date: once, however many processes begin
+/// with it at a time. One that is up to date is only read, so a role with fewer rights can use it.
+pub(super) async fn prepare(pool: &Pool, begin: &str, schema: &SchemaName) -> Answer<()> {
+    let session = pool.session().await?;
+    let mut version = version(&session, schema).await.map_err(fault::of)?;
+    if version < MIGRATIONS.len() {
+        version = migrate(&session, begin, schema).await.map_err(fault::of)?;
+    }
+    session.keep();
+    if version > MIGRATIONS.len() {
+        let reason = format!(
+            "the schema {} has version {version}, and this Tollgate knows {}: run a newer one",
+            schema.0,
+            MIGRATIONS.len()
+        );
+        return Err(StoreError::Failed { reason });
+    }
+    Ok(())
+}
+
+/// How many migrations were run.
+async fn version(session: &Session<'_>, schema: &SchemaName) -> Result<usize, Error> {
+    // Asked of the table of tables, since to_regclass may answer from before a lock was waited for.
+    let there = schema.put_into(
+        "SELECT EXISTS (SELECT FROM pg_catalog.pg_tables \
+         WHERE schemaname = :'schema' AND tablename = 'migrations')",
+    );
+    if !session.client().query_one(&there, &[]).await?.try_get::<_, bool>(0)? {
+        return Ok(0);
+    }
+    let highest = schema.put_into("SELECT coalesce(max(version), 0) FROM :\"schema\".migrations");
+    let version: i32 = session.client().query_one(&highest, &[]).await?.try_get(0)?;
+    Ok(usize::try_from(version).unwrap_or_default())
+}
+
+/// Runs the migrations that were not yet run, in one transaction.
+async fn migrate(session: &Session<'_>, begin: &str, schema: &SchemaName) -> Result<usize, Error> {
+    session.client().batch_execute(&format!("{begin}; {LOCK}")).await?;
+    let before = version(session, schema).await?;
+    let mut sql = String::new();
+    if before == 0 {
+        sql.push_str(&schema.put_into(include_str!("migrations.sql")));
+    }
+    for (number, migration) in (1..).zip(MIGRATIONS).skip(before) {
+        sql.push_str(&schema.put_into(migration));
+        let insert = format!("INSERT INTO :\"schema\".migrations (version) VALUES ({number});\n");
+        sql.push_str(&schema.put_into(&insert));
+    }
+    sql.push_str("COMMIT");
+    session.client().batch_execute(&sql).await?;
+    Ok(before.max(MIGRATIONS.len()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_that_would_mean_something_else_is_refused() {
+        for name in ["tollgate", "_a1", &"a".repeat(63)] {
+            assert!(SchemaName::new(name).is_ok(), "{name}");
+        }
+        for name in ["", "1a", "A", "a-b", "a\"b", "pg_a", "a b", "ä", &"a".repeat(64)] {
+            assert!(SchemaName::new(name).is_err(), "{name}");
+        }
+    }
+}

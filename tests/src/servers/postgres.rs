@@ -1,0 +1,86 @@
+//! PostgreSQL: one server for all tests, and servers that one test may stop.
+
+use super::{Server, folder, free_port};
+use std::path::Path;
+use std::process::Command;
+use std::sync::LazyLock;
+use std::{env, fs};
+
+/// Where a PostgreSQL is that tests may make schemas in; without it one is started.
+const VARIABLE: &str = "TOLLGATE_TEST_POSTGRES";
+/// Where Debian puts the programs, a folder for each version.
+const VERSIONS: &str = "/usr/lib/postgresql";
+
+/// The url of a database that all tests share: each keeps to a schema of its own.
+pub(crate) fn shared() -> &'static str {
+    static SHARED: LazyLock<(String, Option<PostgresServer>)> = LazyLock::new(|| {
+        if let Ok(url) = env::var(VARIABLE) {
+            return (url, None);
+        }
+        let server = PostgresServer::start();
+        (server.url(), Some(server))
+    });
+    &SHARED.0
+}
+
+/// A PostgreSQL of one test's own, empty at the start.
+pub(crate) struct PostgresServer {
+    _server: Server,
+    port: u16,
+}
+
+impl PostgresServer {
+    pub(crate) fn start() -> Self {
+        let (folder, port) = (folder(), free_port());
+        if is_root() {
+            run("chown", &["postgres", &folder]);
+        }
+        let data = format!("{folder}/data");
+        let initdb = as_user(&program("initdb"));
+        let made = ["-D", &data, "-U", "postgres", "-A", "trust", "-E", "UTF8", "--no-locale"];
+        let arguments: Vec<&str> =
+            initdb.iter().map(String::as_str).chain(made).chain(["--no-sync"]).collect();
+        run(arguments[0], &arguments[1..]);
+        let command = as_user(&program("postgres"));
+        let (port_text, data) = (port.to_string(), data.as_str());
+        let mut command: Vec<&str> = command.iter().map(String::as_str).collect();
+        command.extend(["-D", data, "-p", &port_text, "-c", "listen_addresses=127.0.0.1"]);
+        command.extend(["-c", "unix_socket_directories=", "-c", "fsync=off"]);
+        command.extend(["-c", "max_connections=300"]);
+        let is_ready = |line: &str| line.contains("database system is ready to accept connections");
+        // Killed, it would leave shared memory behind.
+        Self { _server: Server::start_until("QUIT", &command, &folder, is_ready), port }
+    }
+
+    pub(crate) fn url(&self) -> String {
+        format!("postgres://postgres@127.0.0.1:{}/postgres", self.port)
+    }
+}
+
+/// The path of a program of PostgreSQL: of the newest version, or wherever the shell finds it.
+fn program(name: &str) -> String {
+    let versions = fs::read_dir(VERSIONS).into_iter().flatten().flatten();
+    let newest = versions
+        .filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok())
+        .filter(|version| Path::new(&format!("{VERSIONS}/{version}/bin/{name}")).exists())
+        .max();
+    newest.map_or_else(|| name.to_owned(), |version| format!("{VERSIONS}/{version}/bin/{name}"))
+}
+
+/// PostgreSQL does not run as root.
+fn as_user(program: &str) -> Vec<String> {
+    let user = ["setpriv", "--reuid", "postgres", "--regid", "postgres", "--clear-groups"];
+    let user = user.into_iter().take(if is_root() { 6 } else { 0 });
+    user.chain([program]).map(str::to_owned).collect()
+}
+
+fn is_root() -> bool {
+    let said = Command::new("id").arg("-u").output().expect("id runs").stdout;
+    said.trim_ascii() == b"0"
+}
+
+fn run(program: &str, arguments: &[&str]) {
+    let done = Command::new(program).args(arguments).current_dir("/").output();
+    let done = done.unwrap_or_else(|error| panic!("{program} does not run: {error}: install it"));
+    assert!(done.status.success(), "{program}: {}", String::from_utf8_lossy(&done.stderr));
+}
