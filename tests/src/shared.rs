@@ -2,5 +2,6 @@
 
 mod cells;
 mod lives;
+mod nats;
 mod postgres;
 mod redis;

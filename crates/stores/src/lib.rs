@@ -1,6 +1,8 @@
 //! Tollgate's state on disk and elsewhere, a folder for each backend.
 
 pub mod embedded;
+#[cfg(feature = "nats")]
+pub mod nats;
 #[cfg(feature = "postgres")]
 pub mod postgres;
 #[cfg(feature = "redis")]
