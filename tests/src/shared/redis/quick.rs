@@ -1,5 +1,7 @@
 //! The script that takes asks decides as the original does, and writes the same bytes.
 
+mod declined;
+
 use super::super::cells::{Put, cell, change, look};
 use super::meter::{Kept, take};
 use super::{connected, settings};
@@ -7,7 +9,7 @@ use proptest::prelude::*;
 use proptest::sample::select;
 use std::sync::{Arc, Mutex};
 use tollgate_core::rule::UNITS_MAX;
-use tollgate_core::{Definition, Limit, Now, Payment, RuleSpec, Span, Timestamp};
+use tollgate_core::{Definition, Limit, Now, Opening, Payment, Rule, RuleSpec, Span, Timestamp};
 use tollgate_stores::redis::{RedisCells, Settings, Taken, Tried};
 use tollgate_stores::shared::cells::{CellKey, Kind, Wanted};
 use tollgate_stores::shared::quick::{Quick, QuickAsk, QuickLine};
@@ -30,6 +32,8 @@ struct Batch {
     asks: Vec<PlannedAsk>,
     /// Which payments are settled after it, at how many parts in four of what was paid.
     settles: Vec<(prop::sample::Index, u64)>,
+    /// At which meter a start is reserved after it, if it has buckets alone.
+    reserves: Option<usize>,
 }
 
 /// Nanoseconds, or so many parts in 16 of the first rate of a meter's definition.
@@ -100,11 +104,9 @@ fn ask() -> impl Strategy<Value = PlannedAsk> {
 
 fn batch() -> impl Strategy<Value = Batch> {
     let settles = prop::collection::vec((any::<prop::sample::Index>(), 0..7_u64), 0..2);
-    (step(), prop::collection::vec(ask(), 1..6), settles).prop_map(|(step, asks, settles)| Batch {
-        step,
-        asks,
-        settles,
-    })
+    let reserves = prop::option::weighted(0.2, 0..METERS);
+    (step(), prop::collection::vec(ask(), 1..6), settles, reserves)
+        .prop_map(|(step, asks, settles, reserves)| Batch { step, asks, settles, reserves })
 }
 
 fn plan() -> impl Strategy<Value = Plan> {
@@ -152,7 +154,7 @@ impl World {
             Step::Nanos(nanos) => *nanos,
             Step::Parts(meter, parts) => {
                 let rules = self.lines[*meter].definition.rules();
-                let per = rules.iter().find_map(tollgate_core::Rule::per);
+                let per = rules.iter().find_map(Rule::per);
                 per.map_or(1_000_000_000, Span::as_nanos) / 16 * parts + parts % 2
             }
         };
@@ -219,8 +221,30 @@ impl World {
         self.paid.extend(paid.into_iter().map(|(at, payment)| (meters[at], payment)));
         is_taken
     }
+}
 
-    /// Settles a payment by the original, and writes what came of it. Says whether more was charged.
+/// What follows is done by the original alone, and written: the script finds it there.
+impl World {
+    /// Reserves a start at a meter that has buckets alone and is spent: they owe it.
+    async fn reserve(&mut self, meter: usize) {
+        let now = self.now();
+        let Some(kept) = self.kept[meter].as_mut() else { return };
+        let Kept { meter: paid_at, definition, .. } = kept;
+        let has_buckets = definition.rules().iter().all(|rule| matches!(rule, Rule::Bucket(_)));
+        let blocker = paid_at.blocker(definition, definition.capacity(), now);
+        let Some(Opening::At(starts)) = blocker.map(|blocker| blocker.opening) else { return };
+        if has_buckets && definition.rules().len() == 1 {
+            let _ = paid_at.pay(definition, definition.capacity(), (now, starts), None);
+            self.write(meter).await;
+        }
+    }
+
+    async fn write(&self, meter: usize) {
+        let value = self.kept[meter].as_ref().map(|kept| kept.value(self.now()));
+        change(&self.cells, &self.keys[meter..=meter], &mut Put(vec![value], None)).await;
+    }
+
+    /// Settles a payment. Says whether more was charged.
     async fn settle(&mut self, index: &prop::sample::Index, parts: u64) -> bool {
         if self.paid.is_empty() {
             return false;
@@ -230,10 +254,50 @@ impl World {
         let kept = self.kept[meter].as_mut().unwrap();
         let actual = (payment.weight / 4).max(1).saturating_mul(parts);
         kept.meter.settle(&kept.definition, &payment, actual, now);
-        let value = kept.value(now);
-        change(&self.cells, &self.keys[meter..=meter], &mut Put(vec![Some(value)], None)).await;
+        self.write(meter).await;
         actual > payment.weight
     }
+}
+
+/// Numbers that are hard on doubles, or make many low points.
+fn hard() -> impl Strategy<Value = Arc<Definition>> {
+    let year = Span::from_days(366);
+    let limits = vec![
+        Limit::per(UNITS_MAX, Span::from_nanos(year.as_nanos() - 1)).burst(UNITS_MAX),
+        Limit::per(9_007_199_254_740_881, Span::from_days(1)).burst(9_007_199_254_740_881),
+        Limit::per(3, Span::from_secs(1)).burst(1_000),
+        Limit::per(7, Span::from_nanos(1_234_567)).burst(100_000),
+        Limit::per(1_000_000, Span::from_secs(1)).burst(1_000_000),
+        Limit::sliding_window(1_000, year),
+        Limit::sliding_window(UNITS_MAX, year).guard(Span::from_nanos(year.as_nanos() - 1)),
+        Limit::sliding_window(300, Span::from_nanos(1_234_567)),
+        Limit::fixed_window(UNITS_MAX, year).and(Limit::concurrency(UNITS_MAX)),
+    ];
+    select(limits).prop_map(|limit| Arc::new(Definition::new(limit).unwrap()))
+}
+
+/// Small steps, and one or two asks at a time.
+fn hard_plan() -> impl Strategy<Value = Plan> {
+    let step = prop_oneof![
+        3 => (0..40_u64).prop_map(Step::Nanos),
+        2 => (0..400_000_000_u64).prop_map(Step::Nanos),
+        1 => (Just(0), 0..6_u64).prop_map(|(meter, parts)| Step::Parts(meter, parts)),
+    ];
+    let weight = prop_oneof![4 => Just(0_u64), 1 => 1..5_u64];
+    let ask = (weight, 1..3_usize)
+        .prop_map(|(weight, alike)| vec![PlannedAsk { at: 1, weight, life: 3_000_000_000, alike }]);
+    let settles = prop::collection::vec((any::<prop::sample::Index>(), 2..6_u64), 0..2);
+    let reserves = prop::option::weighted(0.05, Just(0));
+    let batch = (step, ask, settles, reserves).prop_map(|(step, asks, settles, reserves)| Batch {
+        step,
+        asks,
+        settles,
+        reserves,
+    });
+    let starts = 1_000_000_000_000_000_000..4_000_000_000_000_000_000_u64;
+    (hard(), starts, prop::collection::vec(batch, 30..80)).prop_map(|(hard, starts, batches)| {
+        Plan { definitions: vec![hard; METERS], starts, batches }
+    })
 }
 
 async fn compared(plan: Plan) {
@@ -246,6 +310,9 @@ async fn compared(plan: Plan) {
         for (index, parts) in &batch.settles {
             has_debt |= world.settle(index, *parts).await;
         }
+        if let Some(meter) = batch.reserves {
+            world.reserve(meter).await;
+        }
     }
 }
 
@@ -254,6 +321,12 @@ proptest! {
 
     #[test]
     fn the_script_decides_and_writes_as_the_original_does(plan in plan()) {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(compared(plan));
+    }
+
+    #[test]
+    fn the_script_reckons_with_hard_numbers_as_the_original_does(plan in hard_plan()) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(compared(plan));
     }
