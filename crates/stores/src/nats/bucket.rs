@@ -16,6 +16,9 @@ use tollgate_core::contract::Answer;
 /// The revision of a key that is not there.
 pub(super) const ABSENT: u64 = 0;
 
+/// How much of the deadline a question that may get lost is waited for at first.
+const PATIENCE_PART: u32 = 16;
+
 /// A bucket.
 pub(super) struct Bucket {
     context: Context,
@@ -26,6 +29,8 @@ pub(super) struct Bucket {
     has_direct: bool,
     /// Whether what it says is sure to be the last, which of several copies only the leader's is.
     is_direct_exact: bool,
+    /// How long a question that may get lost is waited for at first.
+    patience: Duration,
 }
 
 /// Somebody else was faster.
@@ -70,14 +75,19 @@ impl Bucket {
         let has_direct = config.allow_direct;
         let is_direct_exact = has_direct && config.num_replicas <= 1;
         let (prefix, stream) = (store.prefix, store.stream);
-        Ok(Self { context, stream, prefix, has_direct, is_direct_exact })
+        let patience = (deadline / PATIENCE_PART).max(Duration::from_millis(1));
+        let bucket = Self { context, stream, prefix, has_direct, is_direct_exact, patience };
+        // One that another process is just making may be shown before it takes anything.
+        bucket.oldest(ABSENT).await?;
+        Ok(bucket)
     }
 
     /// What is under a key.
     pub(super) async fn read(&self, key: &str) -> Answer<Option<Entry>> {
         let subject = self.subject(key);
         if self.is_direct_exact {
-            shown(self.stream.direct_get_last_for_subject(subject).await)
+            let ask = || self.stream.direct_get_last_for_subject(subject.as_str());
+            shown(self.until_answered(ask).await)
         } else {
             shown_by_leader(self.stream.get_last_raw_message_by_subject(&subject).await)
         }
@@ -122,7 +132,8 @@ impl Bucket {
     pub(super) async fn oldest(&self, revision: u64) -> Answer<Option<(String, Entry)>> {
         let (subject, from) = (self.subject(">"), revision.max(1));
         let message = if self.has_direct {
-            shown(self.stream.direct_get_next_for_subject(subject, Some(from)).await)?
+            let ask = || self.stream.direct_get_next_for_subject(subject.as_str(), Some(from));
+            shown(self.until_answered(ask).await)?
         } else {
             shown_by_leader(self.stream.get_first_raw_message_by_subject(subject, from).await)?
         };
@@ -142,6 +153,21 @@ impl Bucket {
             keys.extend(subject.strip_prefix(&self.prefix).map(str::to_owned));
         }
         Ok(keys)
+    }
+
+    /// Asks again, with more patience each time, while there is no answer. A server that has just made
+    /// the bucket, or was just chosen to lead, does not answer these questions at first, nor say so.
+    async fn until_answered<F>(&self, ask: impl Fn() -> F) -> F::Output
+    where
+        F: Future,
+    {
+        let mut patience = self.patience;
+        loop {
+            if let Ok(answer) = tokio::time::timeout(patience, ask()).await {
+                return answer;
+            }
+            patience *= 2;
+        }
     }
 
     fn subject(&self, key: &str) -> String {
