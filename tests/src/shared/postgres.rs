@@ -171,7 +171,7 @@ async fn changes_that_overlap_never_lock_each_other_out() {
                 let keys = picked.iter().map(|at| cell(Kind::Meter, &at.to_string()));
                 let mut keys: Vec<CellKey> = keys.collect();
                 keys.sort();
-                if next(&mut number) % 4 == 0 {
+                if next(&mut number).is_multiple_of(4) {
                     // Made to be locked, and gone again: so others find none where one just was.
                     change(store.as_ref(), &extra, &mut Add::new(&[1, 0])).await;
                     change(store.as_ref(), &extra, &mut Put(vec![None, None], None)).await;
