@@ -9,16 +9,19 @@ mod browse;
 mod call;
 mod claims;
 mod consume;
+mod crowds;
 mod dead;
 mod driver;
 mod events;
 mod holds;
+mod in_turn;
 mod limits;
 mod operate;
 mod outcome;
 mod pulse;
 mod pushed;
 mod schedules;
+mod ways;
 mod worker;
 
 pub use audit::{Altered, Audited};
@@ -33,9 +36,11 @@ pub(crate) use holds::{Doing, Held};
 
 use crate::clock::Clock;
 use crate::error::{AskError, Error, RESERVED, RESERVED_QUEUE};
+use crate::limiter::WAITING_MAX;
 use acquire::Waiting;
 use audit::Numbers;
 use claims::Claims;
+use crowds::Crowds;
 use driver::Driver;
 use holds::Holds;
 use limits::{Known, UNSAID};
@@ -46,12 +51,13 @@ use std::sync::Arc;
 use tokio::sync::Notify;
 #[cfg(feature = "push")]
 use tollgate_core::Timestamp;
-use tollgate_core::contract::Lanes;
+use tollgate_core::contract::{Lanes, Meters};
 use tollgate_core::lanes::{
     Act, Acted, CallId, Claimed, Explanation, Lease, QueueSpec, Record, Scope, Settle, Settlement,
     Write,
 };
 use tollgate_core::{Key, LaneName, Now, QueueName, Span, UNITS_MAX};
+use ways::{ByLanes, ByTurns, Ways};
 
 /// A store and the thread that drives it. Clones share both; when the last one is dropped, the thread
 /// ends.
@@ -75,6 +81,9 @@ impl<S> std::fmt::Debug for Engine<S> {
 /// What the driver's chores may share: all but the driver.
 struct Parts<S> {
     store: S,
+    ways: Box<dyn Ways<S>>,
+    /// Who waits where the store has no lanes.
+    crowds: Arc<Crowds>,
     pulse: Arc<Pulse>,
     claims: Arc<Claims>,
     holds: Holds,
@@ -91,15 +100,8 @@ struct Parts<S> {
 impl<S: Lanes + Clone + 'static> Engine<S> {
     /// Drives a store by a clock, which is the store's own.
     pub async fn start(store: S, clock: Arc<dyn Clock>) -> Result<Self, Error> {
-        let waiting = Waiting::new(clock.wall());
-        let pulse = Arc::new(Pulse::new(clock));
-        let claims = Arc::new(Claims::default());
-        let driver = Arc::new(Driver::start(store.clone(), &pulse, &claims)?);
-        let (holds, known, ticks) = (Holds::default(), Known::default(), Ticks::default());
-        let (numbers, queues, pushed) = (Numbers::default(), Notify::new(), Pushed::default());
-        let parts =
-            Parts { store, pulse, claims, holds, known, pushed, numbers, waiting, ticks, queues };
-        let parts = Arc::new(parts);
+        let parts = Parts::new(store.clone(), clock, Box::new(ByLanes), 0);
+        let driver = Arc::new(Driver::start(store, &parts.pulse, &parts.claims)?);
         parts.load_audit().await?;
         parts.load_limits().await?;
         parts.load_schedules().await?;
@@ -108,7 +110,24 @@ impl<S: Lanes + Clone + 'static> Engine<S> {
     }
 }
 
-impl<S: Lanes + 'static> Engine<S> {
+impl<S: Meters + 'static> Engine<S> {
+    /// Keeps limits in a store that has no lanes, or whose lanes are not used, and that other processes
+    /// may share. Spans are measured by this clock, and instants are the store's own.
+    pub fn of_limits(store: S, clock: Arc<dyn Clock>) -> Result<Self, Error> {
+        Self::of_limits_with(store, clock, WAITING_MAX)
+    }
+
+    /// As [`Self::of_limits`], with so many who may wait for passes at once.
+    pub fn of_limits_with(
+        store: S,
+        clock: Arc<dyn Clock>,
+        waiting_max: usize,
+    ) -> Result<Self, Error> {
+        let parts = Parts::new(store, clock, Box::new(ByTurns), waiting_max);
+        let driver = Arc::new(Driver::of_chores(&parts.pulse, &parts.claims)?);
+        Ok(Self { parts, driver })
+    }
+
     /// The store underneath.
     pub fn store(&self) -> &S {
         &self.parts.store
@@ -119,6 +138,23 @@ impl<S: Lanes + 'static> Engine<S> {
         Ok(self.parts.store.now().await?)
     }
 
+    /// Waits until all is settled that passes have let go of. The store is closed with the last handle.
+    pub async fn quiet(&self) {
+        self.parts.pulse.until_quiet().await;
+    }
+
+    /// Ready when the store has failed, or the engine is closed.
+    pub async fn ended(&self) {
+        self.parts.pulse.until_ended().await;
+    }
+
+    /// The bytes that are kept under a key, with their revision.
+    pub async fn record(&self, key: &str) -> Result<Option<Record>, Error> {
+        Ok(self.parts.store.records(vec![Key::new(key)?]).await?.pop().flatten())
+    }
+}
+
+impl<S: Lanes + 'static> Engine<S> {
     /// Ready once a queue was defined or removed, of those who ask for one.
     #[cfg(feature = "push")]
     pub(crate) async fn queues_changed(&self) {
@@ -223,16 +259,6 @@ impl<S: Lanes + 'static> Engine<S> {
         self.parts.act(Act { write: vec![write], ..Act::default() }).await
     }
 
-    /// Waits until all is settled that passes have let go of. The store is closed with the last handle.
-    pub async fn quiet(&self) {
-        self.parts.pulse.until_quiet().await;
-    }
-
-    /// Ready when the store has failed, or the engine is closed.
-    pub async fn ended(&self) {
-        self.parts.pulse.until_ended().await;
-    }
-
     /// Settles a start, and makes what follows from it, in one act.
     pub async fn settle(&self, lease: Lease, outcome: Outcome) -> Result<Acted, Error> {
         let now = self.now().await?;
@@ -329,10 +355,31 @@ impl<S: Lanes + 'static> Engine<S> {
         let after = after.map(Key::new).transpose()?;
         Ok(self.parts.store.records_of(prefix.to_owned(), after, most).await?)
     }
+}
 
-    /// The bytes that are kept under a key, with their revision.
-    pub async fn record(&self, key: &str) -> Result<Option<Record>, Error> {
-        Ok(self.parts.store.records(vec![Key::new(key)?]).await?.pop().flatten())
+impl<S> Parts<S> {
+    fn new(
+        store: S,
+        clock: Arc<dyn Clock>,
+        ways: Box<dyn Ways<S>>,
+        waiting_max: usize,
+    ) -> Arc<Self> {
+        let run = clock.wall();
+        let (waiting, crowds) = (Waiting::new(run), Crowds::new(waiting_max, run.as_nanos()));
+        Arc::new(Self {
+            store,
+            ways,
+            crowds: Arc::new(crowds),
+            pulse: Arc::new(Pulse::new(clock)),
+            claims: Arc::default(),
+            holds: Holds::default(),
+            known: Known::default(),
+            pushed: Pushed::default(),
+            numbers: Numbers::default(),
+            waiting,
+            ticks: Ticks::default(),
+            queues: Notify::new(),
+        })
     }
 }
 

@@ -18,6 +18,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use tollgate_core::rule::slots::HoldId;
 
+/// Most calls that may wait at once, unless it is said otherwise.
+pub(crate) const WAITING_MAX: usize = 1_000_000;
+
 /// What a limiter is made with.
 #[derive(Clone)]
 pub struct Settings {
@@ -41,7 +44,7 @@ impl Default for Settings {
             clock: Arc::new(SystemClock::new()),
             limits_max: 1_000_000,
             meters_max: 10_000_000,
-            waiting_max: 1_000_000,
+            waiting_max: WAITING_MAX,
             receipts_max: 1_000_000,
         }
     }

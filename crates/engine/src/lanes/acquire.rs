@@ -16,7 +16,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::task::Poll;
 use tokio::sync::oneshot;
-use tollgate_core::contract::{CallsQuery, Lanes, MeterName, StoreError};
+use tollgate_core::contract::{CallsQuery, Lanes, MeterName, Meters, StoreError};
 use tollgate_core::lanes::{Act, CallId, Lease, NewCall, QueueSpec, Settle, Settlement, Started};
 use tollgate_core::{Cause, LaneName, QueueName, Span, Standing, Timestamp, Toll};
 
@@ -66,22 +66,68 @@ pub(crate) trait Acquires: Send + Sync {
     fn acquire<'a>(&self, ask: Ask<'a>, max_wait: Option<Span>) -> Doing<'a, Result<Pass, Error>>;
 }
 
-impl<S: Lanes + 'static> Acquires for Engine<S> {
+impl<S: Meters + 'static> Acquires for Engine<S> {
     fn acquire<'a>(&self, ask: Ask<'a>, max_wait: Option<Span>) -> Doing<'a, Result<Pass, Error>> {
         let engine = self.clone();
         Box::pin(async move { engine.wait_for(&ask, max_wait).await.inspect_err(report::failed) })
     }
 }
 
-impl<S: Lanes + 'static> Engine<S> {
+impl<S: Meters + 'static> Engine<S> {
     /// Waits until all tolls can be paid, in turn: higher priority first, then first come, first
-    /// served.
+    /// served. In a store of limits alone that is so in this process.
     pub fn acquire<'a>(&self, ask: impl crate::ask::Asking<'a>) -> crate::Acquire<'a> {
         crate::Acquire::kept(Arc::new(self.clone()), ask.into_ask())
     }
 
     async fn wait_for(&self, ask: &Ask<'_>, max_wait: Option<Span>) -> Result<Pass, Error> {
-        let asked = Asked { is_open: true, ..self.parts.asked(ask).await? };
+        let clock = &self.parts.pulse.clock;
+        let until = max_wait.map(|wait| clock.now().plus(wait));
+        let wait = async || {
+            let asked = Asked { is_open: true, ..self.asked_in_reach(ask, until).await? };
+            let left = until.map(|until| until.since(clock.now()));
+            self.parts.ways.acquire(self.clone(), asked, left).await
+        };
+        let pass = wait().await;
+        match &pass {
+            // As when it is consumed.
+            Err(error) if self.parts.was_removed(ask, error) => wait().await,
+            _ => pass,
+        }
+    }
+}
+
+impl<S: Meters + 'static> Engine<S> {
+    /// What is asked for. Who waits for a store that is out of reach waits for what must be looked up
+    /// there, too.
+    async fn asked_in_reach(
+        &self,
+        ask: &Ask<'_>,
+        until: Option<Timestamp>,
+    ) -> Result<Asked, Error> {
+        let (parts, mut failures) = (&self.parts, 0);
+        loop {
+            let asked = parts.asked(ask).await;
+            let now = parts.pulse.clock.now();
+            let is_late = until.is_some_and(|until| until <= now) || parts.pulse.has_ended();
+            match asked {
+                Err(error) if error.may_pass() && parts.ways.is_patient() && !is_late => {
+                    failures += 1;
+                    let again = now.plus(parts.crowds.again_after(failures, 0, &error));
+                    parts.pulse.sleep_until(again.min(until.unwrap_or(again))).await;
+                }
+                asked => return asked,
+            }
+        }
+    }
+}
+
+impl<S: Lanes + 'static> Engine<S> {
+    pub(super) async fn wait_in_lane(
+        &self,
+        asked: Asked,
+        max_wait: Option<Span>,
+    ) -> Result<Pass, Error> {
         let until = max_wait.map(|wait| self.parts.pulse.clock.now().plus(wait));
         // Who need not wait pays at once: nobody is overtaken by that.
         match self.pay_asked(asked.clone()).await {

@@ -111,6 +111,13 @@ impl<S: Lanes + 'static> Engine<S> {
     }
 }
 
+impl<S> Parts<S> {
+    /// The writes were made: the next change gets the next number.
+    pub(super) fn was_written(&self) {
+        self.numbers.0.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
 impl<S: Lanes + 'static> Parts<S> {
     /// Learns how far the log goes.
     pub(super) async fn load_audit(&self) -> Result<(), Error> {
@@ -137,11 +144,6 @@ impl<S: Lanes + 'static> Parts<S> {
             writes.extend(found.map(|it| Write { key, expected: it.revision, bytes: None }));
         }
         Ok(writes)
-    }
-
-    /// The writes were made: the next change gets the next number.
-    pub(super) fn was_written(&self) {
-        self.numbers.0.fetch_add(1, Ordering::Relaxed);
     }
 
     /// Defines a queue and writes down who did.

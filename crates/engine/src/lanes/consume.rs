@@ -1,13 +1,13 @@
 //! Paying in a store: now or be refused, now for a start later, or look without paying.
 
-use super::holds::{HOLD, KeptPass};
+use super::holds::{Given, HOLD, bare};
 use super::{Engine, Parts};
 use crate::ask::{Ask, Asking, TOLLS_MAX, Toll};
 use crate::error::{AskError, Error, Refusal, TryError};
 use crate::pass::{Pass, Receipt};
 use crate::report;
 use std::sync::Arc;
-use tollgate_core::contract::{self, Cost, Lanes, Paid, RECEIPT_LIFE_MAX, ReceiptError};
+use tollgate_core::contract::{self, Cost, Meters, Paid, RECEIPT_LIFE_MAX, ReceiptError};
 use tollgate_core::{LimitName, Opening, Partition, Span, Standing, TollError, UNITS_MAX};
 
 /// What is asked of a store, and of what the true cost can be told.
@@ -20,7 +20,7 @@ pub(super) struct Asked {
     pub(super) is_open: bool,
 }
 
-impl<S: Lanes + 'static> Engine<S> {
+impl<S: Meters + 'static> Engine<S> {
     /// Pays all tolls now, or none. Never overtakes a call that waits.
     pub async fn consume<'a>(&self, ask: impl Asking<'a>) -> Result<Pass, Error> {
         self.pay(&ask.into_ask(), None).await
@@ -38,23 +38,33 @@ impl<S: Lanes + 'static> Engine<S> {
     }
 
     async fn pay(&self, ask: &Ask<'_>, delay_max: Option<Span>) -> Result<Pass, Error> {
+        let paid = self.pay_for(ask, delay_max).await;
+        match &paid {
+            // A limit that comes along is defined again if it was removed elsewhere.
+            Err(error) if self.parts.was_removed(ask, error) => self.pay_for(ask, delay_max).await,
+            _ => paid,
+        }
+        .inspect_err(report::failed)
+    }
+
+    async fn pay_for(&self, ask: &Ask<'_>, delay_max: Option<Span>) -> Result<Pass, Error> {
         let mut asked = self.parts.asked(ask).await?;
         (asked.ask.delay_max, asked.is_open) = (delay_max, delay_max.is_some());
-        self.pay_asked(asked).await.inspect_err(report::failed)
+        self.pay_asked(asked).await
     }
 
     pub(super) async fn pay_asked(&self, asked: Asked) -> Result<Pass, Error> {
-        let mut answers = self.parts.store.consume(vec![asked.ask.clone()]).await?;
-        let answer = answers.pop().unwrap_or(Err(contract::AskError::NoToll));
-        let paid = answer.map_err(|error| self.parts.refused(error))?;
-        Ok(self.pass(paid, asked))
+        self.parts.check_turn(&asked.ask)?;
+        let paid = self.parts.pay_once(&asked).await?;
+        Ok(self.pass(paid.map_err(|error| self.parts.refused(error))?, asked))
     }
 
     /// Decides each toll on its own, all in one go.
     pub async fn consume_many(&self, tolls: &[Toll<'_>]) -> Vec<Result<Pass, TryError>> {
         let mut asked = Vec::with_capacity(tolls.len());
         for toll in tolls {
-            asked.push(self.parts.asked(&(*toll).into()).await);
+            let one = self.parts.asked(&(*toll).into()).await;
+            asked.push(one.and_then(|one| self.parts.check_turn(&one.ask).map(|()| one)));
         }
         let asks = asked.iter().flatten().map(|asked| asked.ask.clone()).collect();
         let answers = match self.parts.store.consume(asks).await {
@@ -64,21 +74,31 @@ impl<S: Lanes + 'static> Engine<S> {
                 return tolls.iter().map(failed).collect();
             }
         };
-        let mut answers = answers.into_iter();
-        let each = asked.into_iter().map(|asked| {
-            let answer = |asked: Asked| match answers.next() {
-                Some(Ok(paid)) => Ok(self.pass(paid, asked)),
-                Some(Err(error)) => Err(self.parts.refused(error)),
-                None => Err(AskError::NoToll.into()),
+        let (mut answers, mut each) = (answers.into_iter(), Vec::with_capacity(tolls.len()));
+        for asked in asked {
+            let answer = match asked {
+                Ok(asked) => self.answer(asked, answers.next()).await,
+                Err(error) => Err(error),
             };
-            asked.and_then(answer).map_err(TryError::from)
-        });
-        each.collect()
+            each.push(answer.map_err(TryError::from));
+        }
+        each
+    }
+
+    async fn answer(
+        &self,
+        asked: Asked,
+        answer: Option<Result<Paid, contract::AskError>>,
+    ) -> Result<Pass, Error> {
+        let paid = answer.unwrap_or(Err(contract::AskError::NoToll));
+        let paid = self.parts.as_expected(&asked, paid).await?;
+        Ok(self.pass(paid.map_err(|error| self.parts.refused(error))?, asked))
     }
 
     /// Says what `consume` would, and pays nothing.
     pub async fn peek<'a>(&self, ask: impl Asking<'a>) -> Result<Standing, Error> {
         let asked = self.parts.asked(&ask.into_ask()).await?;
+        self.parts.check_turn(&asked.ask)?;
         let mut answers = self.parts.store.peek(vec![asked.ask]).await?;
         let answer = answers.pop().unwrap_or(Err(contract::AskError::NoToll));
         answer.map_err(|error| self.parts.refused(error))
@@ -107,7 +127,8 @@ impl<S: Lanes + 'static> Engine<S> {
         let life = life.into();
         if let Some(lease) = receipt.lease {
             let expires = self.parts.pulse.clock.now().plus(life);
-            let held = self.parts.store.renew_leases(vec![lease], life).await?;
+            let parts = &self.parts;
+            let held = parts.ways.renew_leases(&parts.store, vec![lease], life).await?;
             let is_held = held == [true];
             return is_held
                 .then(|| Receipt { expires, ..receipt.clone() })
@@ -118,23 +139,25 @@ impl<S: Lanes + 'static> Engine<S> {
     }
 
     fn pass(&self, paid: Paid, asked: Asked) -> Pass {
-        let Paid { receipt, starts, tightest, standing } = paid;
-        let delay = starts.since(self.parts.pulse.clock.now());
-        let pass = Pass::new(delay, (tightest, standing));
-        let has_slots = receipt.holds().next().is_some();
-        let open = if asked.is_open && asked.estimates.is_empty() {
-            receipt.lines.iter().map(|line| line.limit.clone()).collect()
-        } else {
-            asked.estimates
-        };
-        if open.is_empty() && !has_slots {
-            return pass;
+        let has_slots = paid.receipt.holds().next().is_some();
+        if !has_slots && !asked.is_open && asked.estimates.is_empty() {
+            return bare(&paid);
         }
-        pass.held(Box::new(KeptPass::of_receipt(self.clone(), receipt, open)))
+        Given::new(self.clone(), paid, asked).into_pass()
     }
 }
 
-impl<S: Lanes + 'static> Parts<S> {
+impl Asked {
+    /// The limits whose true cost can be told.
+    pub(super) fn open(self, receipt: &contract::Receipt) -> Vec<LimitName> {
+        if self.is_open && self.estimates.is_empty() {
+            return receipt.lines.iter().map(|line| line.limit.clone()).collect();
+        }
+        self.estimates
+    }
+}
+
+impl<S: Meters + 'static> Parts<S> {
     /// An ask as the store takes it, with limits defined that come along.
     pub(super) async fn asked(self: &Arc<Self>, ask: &Ask<'_>) -> Result<Asked, Error> {
         let (mut tolls, mut estimates, mut has_slots) = (Vec::new(), Vec::new(), false);
@@ -148,6 +171,9 @@ impl<S: Lanes + 'static> Parts<S> {
             if let Some(definition) = toll.definition {
                 self.define_inline(&limit, definition).await?;
             }
+            if !self.known.is_known(&limit) {
+                self.ways.look_up(self, &limit).await?;
+            }
             has_slots |= self.known.may_have_slots(&limit, toll.partition());
             if toll.is_estimate && !estimates.contains(&limit) {
                 estimates.push(limit.clone());
@@ -160,6 +186,67 @@ impl<S: Lanes + 'static> Parts<S> {
         let life = if has_slots { HOLD } else { RECEIPT_LIFE_MAX };
         let ask = contract::Ask { tolls, priority: ask.priority, delay_max: None, life };
         Ok(Asked { ask, estimates, has_slots, is_open: false })
+    }
+
+    /// Refuses an ask that would overtake who stands in line here.
+    fn check_turn(&self, ask: &contract::Ask) -> Result<(), Error> {
+        match self.crowds.refusal(ask, || self.pulse.clock.now()) {
+            Some(refusal) => Err(refusal.into()),
+            None => Ok(()),
+        }
+    }
+
+    /// Asks the store once.
+    pub(super) async fn pay_once(
+        self: &Arc<Self>,
+        asked: &Asked,
+    ) -> Result<Result<Paid, contract::AskError>, Error> {
+        let mut answers = self.store.consume(vec![asked.ask.clone()]).await?;
+        let paid = answers.pop().unwrap_or(Err(contract::AskError::NoToll));
+        self.as_expected(asked, paid).await
+    }
+
+    /// What the store answered, if it holds slots as it was expected to. If not, the limit was changed
+    /// elsewhere, and is looked up again.
+    async fn as_expected(
+        self: &Arc<Self>,
+        asked: &Asked,
+        paid: Result<Paid, contract::AskError>,
+    ) -> Result<Result<Paid, contract::AskError>, Error> {
+        let Ok(paid) = paid else { return Ok(paid) };
+        let has_slots = paid.receipt.holds().next().is_some();
+        if has_slots == asked.has_slots {
+            return Ok(Ok(paid));
+        }
+        let lines = paid.receipt.lines.iter().map(|line| line.limit.clone());
+        let known: Vec<LimitName> = lines.filter(|limit| self.known.is_known(limit)).collect();
+        if !known.is_empty() {
+            let parts = self.clone();
+            self.pulse.see_through(async move {
+                for limit in known {
+                    // If it cannot be looked up now, the next one finds out.
+                    let _ = parts.ways.look_up(&parts, &limit).await;
+                }
+            });
+        }
+        if !has_slots {
+            return Ok(Ok(paid));
+        }
+        // They would be held for a day if this process died: what lives as long as a sign of life is
+        // asked for instead.
+        self.settle_now(paid.receipt, Cost::Nothing).await?;
+        let ask = contract::Ask { life: HOLD, ..asked.ask.clone() };
+        let mut answers = self.store.consume(vec![ask]).await?;
+        Ok(answers.pop().unwrap_or(Err(contract::AskError::NoToll)))
+    }
+
+    /// Whether an ask was refused because a limit that comes along with it was removed elsewhere: it is
+    /// defined again when it is asked again.
+    pub(super) fn was_removed(&self, ask: &Ask<'_>, error: &Error) -> bool {
+        let Error::Invalid(AskError::UnknownLimit { name }) = error else { return false };
+        let mut tolls = ask.tolls.iter();
+        let comes_along = tolls.any(|toll| toll.name() == name && toll.definition.is_some());
+        comes_along && LimitName::new(name).is_ok_and(|limit| self.known.forget(&limit))
     }
 
     /// Why an ask was not granted, as its caller is told.
@@ -183,8 +270,7 @@ impl<S: Lanes + 'static> Parts<S> {
             };
             return self.try_finish(&Hold::Lease(lease), &told).await.map_err(lease_lost);
         }
-        let answers = self.store.settle(vec![(receipt.to_kept()?, cost)]).await?;
-        Ok(answers.into_iter().collect::<Result<(), _>>()?)
+        self.settle_now(receipt.to_kept()?, cost).await
     }
 }
 
@@ -200,7 +286,7 @@ fn lease_lost(error: Error) -> Error {
     }
 }
 
-fn refused(refusal: contract::Refusal) -> Refusal {
+pub(super) fn refused(refusal: contract::Refusal) -> Refusal {
     let contract::Refusal { limit, partition, cause, opening, standing, now } = refusal;
     let retry_after = match opening {
         Opening::At(at) => Some(at.since(now)),

@@ -31,15 +31,38 @@ impl Driver {
         pulse: &Arc<Pulse>,
         claims: &Arc<Claims>,
     ) -> Result<Self, Error> {
+        let run = Run { store, pulse: pulse.clone(), claims: claims.clone() };
+        Self::spawn(pulse, move |is_closed| run.run(is_closed))
+    }
+}
+
+impl Driver {
+    /// Sees chores through and wakes who sleeps: all there is to do where the store has no lanes.
+    pub(super) fn of_chores(pulse: &Arc<Pulse>, claims: &Arc<Claims>) -> Result<Self, Error> {
+        let (pulse, claims) = (pulse.clone(), claims.clone());
+        Self::spawn(&pulse.clone(), move |is_closed| {
+            let _ends = Ends(pulse.clone(), claims);
+            let waker = Waker::from(Arc::new(Rings(pulse.bell.clone())));
+            let mut context = Context::from_waker(&waker);
+            let mut chores: Vec<Chore> = Vec::new();
+            while !is_closed.load(Ordering::Acquire) {
+                chores.extend(pulse.take_chores());
+                chores.retain_mut(|chore| is_to_go_on(chore, &mut context));
+                let until = pulse.wake_due(pulse.clock.now(), Timestamp::MAX);
+                let until = Some(until).filter(|until| *until < Timestamp::MAX);
+                pulse.clock.wait(&pulse.bell, until);
+            }
+        })
+    }
+
+    fn spawn(
+        pulse: &Arc<Pulse>,
+        run: impl FnOnce(&AtomicBool) + Send + 'static,
+    ) -> Result<Self, Error> {
         let (bell, is_closed) = (pulse.bell.clone(), Arc::new(AtomicBool::new(false)));
-        let run = Run {
-            store,
-            pulse: pulse.clone(),
-            claims: claims.clone(),
-            is_closed: is_closed.clone(),
-        };
+        let closed = is_closed.clone();
         let thread = thread::Builder::new().name("tollgate-driver".to_owned());
-        let thread = thread.spawn(move || run.run());
+        let thread = thread.spawn(move || run(&closed));
         let thread = thread.map_err(|error| StoreError::NoThread { reason: error.to_string() })?;
         Ok(Self { bell, is_closed, thread: Some(thread) })
     }
@@ -63,7 +86,6 @@ struct Run<S> {
     store: S,
     pulse: Arc<Pulse>,
     claims: Arc<Claims>,
-    is_closed: Arc<AtomicBool>,
 }
 
 /// Something that the store was told, and what: it is told again if the store has no room.
@@ -88,7 +110,7 @@ impl Drop for Ends {
 }
 
 impl<S: Lanes> Run<S> {
-    fn run(self) {
+    fn run(self, is_closed: &AtomicBool) {
         let _ends = Ends(self.pulse.clone(), self.claims.clone());
         let waker = Waker::from(Arc::new(Rings(self.pulse.bell.clone())));
         let mut context = Context::from_waker(&waker);
@@ -97,7 +119,7 @@ impl<S: Lanes> Run<S> {
         let mut told: Vec<Told<'_>> = vec![(Telling::Advance, Box::pin(self.store.advance()))];
         let mut chores: Vec<Chore> = Vec::new();
         let (mut due, mut look_again) = (None::<Timestamp>, Timestamp::default());
-        while !self.is_closed.load(Ordering::Acquire) {
+        while !is_closed.load(Ordering::Acquire) {
             while let Poll::Ready(answer) = woken.as_mut().poll(&mut context) {
                 let Ok(news) = answer else { return };
                 due = news.due.or(due);

@@ -1,9 +1,10 @@
 //! What passes hold in a store: renewed while the pass lives, settled when it goes.
 
+use super::consume::Asked;
 use super::pulse::ended;
 use super::{Engine, Parts};
 use crate::error::{AskError, Error};
-use crate::pass::Receipt;
+use crate::pass::{Pass, Receipt};
 use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::fmt;
@@ -11,9 +12,9 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 use tokio::sync::oneshot;
-use tollgate_core::contract::{self, Cost, Lanes};
-use tollgate_core::lanes::{Act, Lease, Settle, Settlement};
-use tollgate_core::{LimitName, Span, UNITS_MAX};
+use tollgate_core::contract::{self, Cost, Meters, Paid};
+use tollgate_core::lanes::Lease;
+use tollgate_core::{LimitName, Span, Timestamp, UNITS_MAX};
 
 /// How long slots are held after the last sign of life: a process that dies frees them so soon.
 pub(super) const HOLD: Span = Span::from_secs(30);
@@ -60,7 +61,7 @@ struct Book {
     is_beating: bool,
 }
 
-impl<S: Lanes + 'static> Parts<S> {
+impl<S: Meters + 'static> Parts<S> {
     /// Renews a hold until it is let go.
     fn keep(self: &Arc<Self>, hold: Hold) -> u64 {
         let mut book = self.holds.held.lock();
@@ -68,8 +69,8 @@ impl<S: Lanes + 'static> Parts<S> {
         let name = book.named;
         book.holds.insert(name, hold);
         if !std::mem::replace(&mut book.is_beating, true) {
-            let parts = self.clone();
-            self.pulse.go_on_with(async move { parts.beat().await });
+            let (parts, now) = (self.clone(), self.pulse.clock.now());
+            self.pulse.go_on_with(async move { parts.beat(now).await });
         }
         name
     }
@@ -78,9 +79,8 @@ impl<S: Lanes + 'static> Parts<S> {
         self.holds.held.lock().holds.remove(&name)
     }
 
-    /// Renews whatever is held, for as long as anything is.
-    async fn beat(&self) {
-        let mut at = self.pulse.clock.now();
+    /// Renews whatever is held since then, for as long as anything is.
+    async fn beat(&self, mut at: Timestamp) {
         loop {
             at = at.plus(BEAT);
             self.pulse.sleep_until(at).await;
@@ -102,7 +102,9 @@ impl<S: Lanes + 'static> Parts<S> {
                 }
             }
             // What cannot be renewed is lost; who holds it is told when it settles.
-            let _ = self.store.renew_leases(leases, HOLD).await;
+            if !leases.is_empty() {
+                let _ = self.ways.renew_leases(&self.store, leases, HOLD).await;
+            }
             let renewed = self.store.renew(receipts, HOLD).await.unwrap_or_default();
             let mut book = self.holds.held.lock();
             for (name, renewed) in names.into_iter().zip(renewed) {
@@ -136,18 +138,22 @@ impl<S: Lanes + 'static> Parts<S> {
                     Told::Cost(actual) => Cost::Told(actual.clone()),
                     Told::NeverStarted => Cost::Nothing,
                 };
-                let answers = self.store.settle(vec![(receipt.clone(), cost)]).await?;
-                answers.into_iter().collect::<Result<(), _>>()?;
+                self.settle_now(receipt.clone(), cost).await
             }
-            Hold::Lease(lease) => {
-                let (settlement, actual, cancel) = match told {
-                    Told::Cost(actual) => (Settlement::Done, actual.clone(), vec![]),
-                    // Handed back it would wait again: it is taken back, too.
-                    Told::NeverStarted => (Settlement::Release, vec![], vec![lease.call]),
-                };
-                let settle = vec![Settle { actual, ..Settle::new(*lease, settlement) }];
-                let _ = self.act(Act { settle, cancel, ..Act::default() }).await?;
-            }
+            Hold::Lease(lease) => self.ways.settle_lease(self, *lease, told.clone()).await,
+        }
+    }
+
+    /// Settles a receipt, and wakes who may go now.
+    pub(super) async fn settle_now(
+        &self,
+        receipt: contract::Receipt,
+        cost: Cost,
+    ) -> Result<(), Error> {
+        let answers = self.store.settle(vec![(receipt.clone(), cost)]).await?;
+        answers.into_iter().collect::<Result<(), _>>()?;
+        for line in &receipt.lines {
+            self.crowds.wake(&line.limit, line.partition.as_ref());
         }
         Ok(())
     }
@@ -161,7 +167,7 @@ pub(super) enum Told {
 }
 
 /// A pass whose tolls were paid in a store.
-pub(super) struct KeptPass<S: Lanes + 'static> {
+pub(super) struct KeptPass<S: Meters + 'static> {
     engine: Engine<S>,
     hold: Option<Hold>,
     /// Under this name it is renewed.
@@ -174,7 +180,7 @@ pub(super) struct KeptPass<S: Lanes + 'static> {
     is_given: bool,
 }
 
-impl<S: Lanes + 'static> KeptPass<S> {
+impl<S: Meters + 'static> KeptPass<S> {
     /// Holds a receipt whose cost at these limits can be told.
     pub(super) fn of_receipt(
         engine: Engine<S>,
@@ -183,7 +189,7 @@ impl<S: Lanes + 'static> KeptPass<S> {
     ) -> Self {
         let has_slots = receipt.holds().next().is_some();
         let kept = has_slots.then(|| engine.parts.keep(Hold::Receipt(receipt.clone())));
-        let (hold, told, is_given) = (Some(Hold::Receipt(receipt)), Vec::new(), true);
+        let (hold, told, is_given) = (Some(Hold::Receipt(receipt)), Vec::new(), false);
         Self { engine, hold, kept, has_slots, open, told, is_given }
     }
 
@@ -242,13 +248,39 @@ impl<S: Lanes + 'static> KeptPass<S> {
     }
 }
 
-impl<S: Lanes + 'static> fmt::Debug for KeptPass<S> {
+/// A pass that nobody has yet: if nobody takes it, the call was not started.
+pub(super) struct Given<S: Meters + 'static> {
+    kept: KeptPass<S>,
+    pass: Pass,
+}
+
+impl<S: Meters + 'static> Given<S> {
+    pub(super) fn new(engine: Engine<S>, paid: Paid, asked: Asked) -> Self {
+        let pass = bare(&paid);
+        let open = asked.open(&paid.receipt);
+        Self { kept: KeptPass::of_receipt(engine, paid.receipt, open), pass }
+    }
+
+    /// From here on someone has it.
+    pub(super) fn into_pass(mut self) -> Pass {
+        self.kept.is_given();
+        self.pass.held(Box::new(self.kept))
+    }
+}
+
+/// What is paid, as its caller sees it; by the store's clock alone.
+pub(super) fn bare(paid: &Paid) -> Pass {
+    let paid_at = paid.receipt.lines.first().map_or(paid.starts, |line| line.payment.paid_at);
+    Pass::new(paid.starts.since(paid_at), (paid.tightest, paid.standing))
+}
+
+impl<S: Meters + 'static> fmt::Debug for KeptPass<S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("KeptPass").field("hold", &self.hold).finish_non_exhaustive()
     }
 }
 
-impl<S: Lanes + 'static> Held for KeptPass<S> {
+impl<S: Meters + 'static> Held for KeptPass<S> {
     fn settle<'a>(&'a mut self, limit: &'a str, actual: u64) -> Doing<'a, Result<(), Error>> {
         Box::pin(self.tell(limit, actual))
     }
@@ -282,7 +314,8 @@ impl<S: Lanes + 'static> Held for KeptPass<S> {
             match hold {
                 Hold::Lease(lease) => {
                     let expires = parts.pulse.clock.now().plus(life);
-                    let held = parts.store.renew_leases(vec![lease], life).await.ok()?;
+                    let held =
+                        parts.ways.renew_leases(&parts.store, vec![lease], life).await.ok()?;
                     (held == [true]).then(|| Receipt::of_lease(lease, expires))
                 }
                 Hold::Receipt(receipt) if self.has_slots => {
@@ -290,7 +323,8 @@ impl<S: Lanes + 'static> Held for KeptPass<S> {
                     renewed.pop()?.ok().map(Receipt::from)
                 }
                 Hold::Receipt(receipt) => {
-                    let expires = receipt.expires.min(parts.pulse.clock.now().plus(life));
+                    let now = parts.store.now().await.ok()?.at;
+                    let expires = receipt.expires.min(now.plus(life));
                     Some(contract::Receipt { expires, ..receipt }.into())
                 }
             }
@@ -298,12 +332,13 @@ impl<S: Lanes + 'static> Held for KeptPass<S> {
     }
 }
 
-impl<S: Lanes + 'static> Drop for KeptPass<S> {
+impl<S: Meters + 'static> Drop for KeptPass<S> {
     fn drop(&mut self) {
         let Some(hold) = self.take() else { return };
         let told = std::mem::take(&mut self.told);
         // What was paid at rates stays spent, and nothing else is held.
-        if matches!(hold, Hold::Receipt(_)) && !self.has_slots && told.is_empty() {
+        let holds_nothing = matches!(hold, Hold::Receipt(_)) && !self.has_slots;
+        if self.is_given && holds_nothing && told.is_empty() {
             return;
         }
         // The driver stays until the settlement is on its way.

@@ -14,7 +14,7 @@ use record::LimitRecord;
 use std::collections::HashMap;
 use std::sync::Arc;
 use tokio::sync::oneshot;
-use tollgate_core::contract::{ConfigureError, Lanes, LimitView};
+use tollgate_core::contract::{ConfigureError, Lanes, LimitView, Meters};
 use tollgate_core::lanes::{Revision, Write};
 use tollgate_core::{Definition, Key, Limit, LimitName, Partition};
 
@@ -51,6 +51,16 @@ impl Known {
         })
     }
 
+    /// Whether anything is known of a limit.
+    pub(super) fn is_known(&self, limit: &LimitName) -> bool {
+        self.limits.read().contains_key(limit)
+    }
+
+    /// Forgets a limit; says whether it was known.
+    pub(super) fn forget(&self, limit: &LimitName) -> bool {
+        self.limits.write().remove(limit).is_some()
+    }
+
     fn is_defined_as(&self, limit: &LimitName, definition: &Limit) -> bool {
         self.limits.read().get(limit).is_some_and(|known| known.defined == *definition)
     }
@@ -82,7 +92,7 @@ impl Known {
     }
 }
 
-impl<S: Lanes + 'static> Engine<S> {
+impl<S: Meters + 'static> Engine<S> {
     /// Defines a limit, or changes it: at once, for waiting calls, too, keeping what was spent.
     pub async fn define(&self, name: &str, limit: Limit) -> Result<(), Error> {
         self.define_as(UNSAID, name, limit).await
@@ -190,7 +200,7 @@ impl<S: Lanes + 'static> Engine<S> {
     }
 }
 
-impl<S: Lanes + 'static> Parts<S> {
+impl<S: Meters + 'static> Parts<S> {
     /// The limits after a name, with what was counted there.
     async fn limit_page(
         &self,
@@ -210,38 +220,6 @@ impl<S: Lanes + 'static> Parts<S> {
             record.state(&name, Some((is_paused, totals)))
         });
         Ok(states.collect())
-    }
-
-    /// Learns what was written down. An earlier version wrote that first and let it be in force then:
-    /// what was cut short between is made up for here.
-    pub(super) async fn load_limits(&self) -> Result<(), Error> {
-        let mut after = None;
-        loop {
-            let found = self.store.records_of(PREFIX.to_owned(), after.take(), PAGE).await?;
-            let is_last = found.len() < PAGE;
-            for (key, record) in found {
-                let name = key.strip_prefix(PREFIX).and_then(|name| LimitName::new(name).ok());
-                let record = LimitRecord::read(&record.bytes);
-                match (name, record) {
-                    (Some(name), Ok(record)) => match self.put_in_force(&name, &record).await {
-                        Err(error @ Error::Store(_)) => return Err(error),
-                        Err(error) => tracing::error!(%name, %error, "a limit is not in force"),
-                        Ok(()) => self.known.note(&name, &record),
-                    },
-                    // It is in force as the store has it.
-                    _ => tracing::error!(%key, "the record of a limit cannot be read"),
-                }
-                after = Some(key);
-            }
-            if is_last {
-                return Ok(());
-            }
-        }
-    }
-
-    async fn put_in_force(&self, name: &LimitName, record: &LimitRecord) -> Result<(), Error> {
-        let change = LimitRecord::default().changed_to(record, name)?;
-        Ok(self.store.configure(change).await??)
     }
 
     pub(super) async fn coming_along(
@@ -345,26 +323,75 @@ impl<S: Lanes + 'static> Parts<S> {
             }
             let bytes = after.defined.is_some().then(|| after.written()).transpose()?;
             change.write.push(Write { key: key(name)?, expected: revision, bytes });
-            change.write.extend(self.audit_writes(who, at, before.altered(&after, name)).await?);
+            let altered = before.altered(&after, name);
+            change.write.extend(self.ways.audit_writes(self, who, at, altered).await?);
             match self.store.configure(change).await? {
                 // Changed by someone else meanwhile: their change comes first.
                 Err(ConfigureError::RevisionDiffers { .. }) => {
-                    self.load_audit().await?;
+                    self.ways.load_audit(self).await?;
                     continue;
                 }
                 changed => changed?,
             }
             self.was_written();
             self.known.note(name, &after);
+            self.crowds.wake_limit(name);
             tracing::info!(limit = name.as_str(), who, "limit changed");
             return Ok(());
         }
+    }
+
+    /// Learns what is known of a limit in the store.
+    pub(super) async fn look_up(&self, name: &LimitName) -> Result<(), Error> {
+        let (record, _) = self.limit_record(name).await?;
+        if record.defined.is_some() {
+            self.known.note(name, &record);
+            return Ok(());
+        }
+        let found = self.store.inspect(vec![(name.clone(), None)]).await?.pop().flatten();
+        let record = found.map(|found| LimitRecord::of(found.definition.limit().clone()));
+        self.known.note(name, &record.unwrap_or_default());
+        Ok(())
     }
 
     async fn limit_record(&self, name: &LimitName) -> Result<(LimitRecord, Revision), Error> {
         let found = self.store.records(vec![key(name)?]).await?.pop().flatten();
         let Some(record) = found else { return Ok(<_>::default()) };
         Ok((LimitRecord::read(&record.bytes)?, record.revision))
+    }
+}
+
+impl<S: Lanes + 'static> Parts<S> {
+    /// Learns what was written down. An earlier version wrote that first and let it be in force then:
+    /// what was cut short between is made up for here.
+    pub(super) async fn load_limits(&self) -> Result<(), Error> {
+        let mut after = None;
+        loop {
+            let found = self.store.records_of(PREFIX.to_owned(), after.take(), PAGE).await?;
+            let is_last = found.len() < PAGE;
+            for (key, record) in found {
+                let name = key.strip_prefix(PREFIX).and_then(|name| LimitName::new(name).ok());
+                let record = LimitRecord::read(&record.bytes);
+                match (name, record) {
+                    (Some(name), Ok(record)) => match self.put_in_force(&name, &record).await {
+                        Err(error @ Error::Store(_)) => return Err(error),
+                        Err(error) => tracing::error!(%name, %error, "a limit is not in force"),
+                        Ok(()) => self.known.note(&name, &record),
+                    },
+                    // It is in force as the store has it.
+                    _ => tracing::error!(%key, "the record of a limit cannot be read"),
+                }
+                after = Some(key);
+            }
+            if is_last {
+                return Ok(());
+            }
+        }
+    }
+
+    async fn put_in_force(&self, name: &LimitName, record: &LimitRecord) -> Result<(), Error> {
+        let change = LimitRecord::default().changed_to(record, name)?;
+        Ok(self.store.configure(change).await??)
     }
 }
 

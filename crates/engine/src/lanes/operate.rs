@@ -3,17 +3,17 @@
 use super::{Engine, Parts};
 use crate::error::{AskError, Error};
 use crate::limiter::operate::{MeterState, PartitionPage};
-use tollgate_core::contract::{self, Lanes, MeterName, PAGE_MAX};
+use tollgate_core::contract::{self, Lanes, MeterName, Meters, PAGE_MAX};
 use tollgate_core::{LimitName, Opening, Partition, Span};
 
-impl<S: Lanes + 'static> Engine<S> {
+impl<S: Meters + 'static> Engine<S> {
     /// How one meter stands. One that was never used, or is as good as new, stands full.
     pub async fn meter(&self, limit: &str, partition: Option<&str>) -> Result<MeterState, Error> {
         let meter = named(limit, partition)?;
         let kept = self.parts.store.inspect(vec![meter.clone()]).await?.pop().flatten();
         let kept = kept.ok_or_else(|| unknown(limit))?;
         let next_admission_after = self.parts.next_admission(meter).await?;
-        let now = self.parts.pulse.clock.now();
+        let now = self.parts.store.now().await?.at;
         Ok(MeterState {
             limit: limit.into(),
             partition: partition.map(str::to_owned),
@@ -29,6 +29,37 @@ impl<S: Lanes + 'static> Engine<S> {
         })
     }
 
+    /// Lets nothing pass a meter for `span`, at most a day: what an upstream's `429` asks for.
+    pub async fn close(
+        &self,
+        limit: &str,
+        partition: Option<&str>,
+        span: impl Into<Span>,
+        reason: &str,
+    ) -> Result<(), Error> {
+        let (meter, span) = (self.parts.known_meter(limit, partition).await?, span.into());
+        let reason = reason.chars().take(256).collect();
+        Ok(self.parts.store.close(meter, span, reason).await??)
+    }
+
+    /// Ends a closure before its time.
+    pub async fn reopen(&self, limit: &str, partition: Option<&str>) -> Result<(), Error> {
+        let meter = self.parts.known_meter(limit, partition).await?;
+        self.parts.store.reopen(meter.clone()).await?;
+        self.parts.crowds.wake(&meter.0, meter.1.as_ref());
+        Ok(())
+    }
+
+    /// Forgets what was spent at a meter: an operator's act.
+    pub async fn reset(&self, limit: &str, partition: Option<&str>) -> Result<(), Error> {
+        let meter = self.parts.known_meter(limit, partition).await?;
+        self.parts.store.reset(meter.clone()).await??;
+        self.parts.crowds.wake(&meter.0, meter.1.as_ref());
+        Ok(())
+    }
+}
+
+impl<S: Lanes + 'static> Engine<S> {
     /// The partitions of a limit that have a meter, sorted, `most` at a time, after `after`.
     pub async fn partitions(
         &self,
@@ -56,34 +87,9 @@ impl<S: Lanes + 'static> Engine<S> {
         let next = partitions.last().cloned().filter(|_| has_more);
         Ok(PartitionPage { partitions, next })
     }
-
-    /// Lets nothing pass a meter for `span`, at most a day: what an upstream's `429` asks for.
-    pub async fn close(
-        &self,
-        limit: &str,
-        partition: Option<&str>,
-        span: impl Into<Span>,
-        reason: &str,
-    ) -> Result<(), Error> {
-        let (meter, span) = (self.parts.known_meter(limit, partition).await?, span.into());
-        let reason = reason.chars().take(256).collect();
-        Ok(self.parts.store.close(meter, span, reason).await??)
-    }
-
-    /// Ends a closure before its time.
-    pub async fn reopen(&self, limit: &str, partition: Option<&str>) -> Result<(), Error> {
-        let meter = self.parts.known_meter(limit, partition).await?;
-        Ok(self.parts.store.reopen(meter).await?)
-    }
-
-    /// Forgets what was spent at a meter: an operator's act.
-    pub async fn reset(&self, limit: &str, partition: Option<&str>) -> Result<(), Error> {
-        let meter = self.parts.known_meter(limit, partition).await?;
-        Ok(self.parts.store.reset(meter).await??)
-    }
 }
 
-impl<S: Lanes + 'static> Parts<S> {
+impl<S: Meters + 'static> Parts<S> {
     async fn known_meter(&self, limit: &str, partition: Option<&str>) -> Result<MeterName, Error> {
         let meter = named(limit, partition)?;
         let found = self.store.inspect(vec![meter.clone()]).await?.pop().flatten();
@@ -96,10 +102,9 @@ impl<S: Lanes + 'static> Parts<S> {
         let (priority, delay_max, life) = (tollgate_core::Priority::default(), None, Span::ZERO);
         let ask = contract::Ask { tolls: vec![toll], priority, delay_max, life };
         let answer = self.store.peek(vec![ask]).await?.pop();
-        let now = self.pulse.clock.now();
         Ok(match answer {
             Some(Err(contract::AskError::Refused(refusal))) => match refusal.opening {
-                Opening::At(at) => Some(at.since(now)),
+                Opening::At(at) => Some(at.since(refusal.now)),
                 Opening::OnRelease => None,
             },
             _ => Some(Span::ZERO),

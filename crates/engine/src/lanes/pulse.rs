@@ -9,6 +9,7 @@ use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll, Waker};
+use tokio::runtime::Handle;
 use tokio::sync::Notify;
 use tollgate_core::contract::StoreError;
 use tollgate_core::{Span, Timestamp};
@@ -69,8 +70,13 @@ impl Pulse {
 
     /// Goes on with this for as long as the engine runs.
     pub(super) fn go_on_with(&self, chore: impl Future<Output = ()> + Send + 'static) {
+        let chore: Chore = Box::pin(chore);
+        let chore = match Handle::try_current() {
+            Ok(runtime) => Box::pin(Within { runtime, chore }),
+            Err(_) => chore,
+        };
         if let Some(chores) = &mut *self.chores.lock() {
-            chores.push(Box::pin(chore));
+            chores.push(chore);
         }
         self.bell.ring();
     }
@@ -155,6 +161,23 @@ impl Pulse {
                 }
             }
         }
+    }
+}
+
+/// A chore that goes on within the runtime where it began: a store's connections and timers may be of
+/// that one.
+struct Within {
+    runtime: Handle,
+    chore: Chore,
+}
+
+impl Future for Within {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
+        let Self { runtime, chore } = &mut *self;
+        let _within = runtime.enter();
+        chore.as_mut().poll(context)
     }
 }
 

@@ -1,0 +1,246 @@
+//! Who stands at the meters of a store of limits alone, in this process: higher priority first,
+//! then first come.
+//!
+//! One stands at the meter that refused it. Only the first there asks the store again; whoever is behind
+//! is woken when it becomes the first.
+
+use crate::error::{Error, Refusal, StoreError};
+use parking_lot::Mutex;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use tokio::sync::Notify;
+use tollgate_core::contract::{Ask, MeterName};
+use tollgate_core::lanes::{Backoff, CallId};
+use tollgate_core::{Cause, LimitName, Priority, Span, Standing, Timestamp};
+
+/// How a store that is out of reach is asked again: not by all processes at once.
+const BACKOFF: Backoff =
+    Backoff { first: Span::from_millis(100), most: Span::from_secs(5), jitter: 50 };
+
+/// The crowds at all meters.
+pub(super) struct Crowds {
+    /// Most who may wait at once.
+    most: usize,
+    /// Tells this process from others where they would do the same at once.
+    seed: u64,
+    /// How many wait: where nobody does, nobody is in the way.
+    waiting: AtomicUsize,
+    is_out_of_reach: AtomicBool,
+    book: Mutex<Book>,
+}
+
+#[derive(Default)]
+struct Book {
+    crowds: HashMap<MeterName, Crowd>,
+    arrivals: u64,
+}
+
+/// Those who stand at one meter, in their order; at least one.
+#[derive(Default)]
+struct Crowd {
+    standing: BTreeMap<Rank, Arc<Notify>>,
+    /// What the store said last of this meter, and when that was heard here.
+    told: Option<(Timestamp, Refusal)>,
+}
+
+/// The order of a crowd.
+type Rank = (Reverse<Priority>, u64);
+
+impl Crowds {
+    pub(super) fn new(most: usize, seed: u64) -> Self {
+        let (waiting, is_out_of_reach) = (AtomicUsize::new(0), AtomicBool::new(false));
+        Self { most, seed, waiting, is_out_of_reach, book: Mutex::default() }
+    }
+
+    /// A place for an ask; it stands nowhere yet.
+    pub(super) fn come(self: &Arc<Self>, ask: &Ask) -> Result<Place, Error> {
+        let meters = meters_of(ask);
+        let waiting = self.waiting.fetch_add(1, Ordering::AcqRel);
+        let mut book = self.book.lock();
+        book.arrivals += 1;
+        let rank = (Reverse(ask.priority), book.arrivals);
+        drop(book);
+        let crowds = self.clone();
+        let place =
+            Place { crowds, rank, meters, stands: None, woken: Arc::default(), failures: 0 };
+        if waiting >= self.most {
+            return Err(StoreError::WaitingFull { waiting: self.most }.into());
+        }
+        Ok(place)
+    }
+
+    /// Why an ask that waits for nothing is refused: others of its priority or a higher one stand at one
+    /// of its meters.
+    pub(super) fn refusal(&self, ask: &Ask, now: impl Fn() -> Timestamp) -> Option<Refusal> {
+        if self.waiting.load(Ordering::Acquire) == 0 {
+            return None;
+        }
+        let (book, now) = (self.book.lock(), now());
+        meters_of(ask)
+            .iter()
+            .find_map(|meter| book.refusal(meter, (Reverse(ask.priority), u64::MAX), now))
+    }
+
+    /// A meter may be open sooner than was told: the first who stands there asks.
+    pub(super) fn wake(&self, limit: &LimitName, partition: Option<&tollgate_core::Partition>) {
+        if self.waiting.load(Ordering::Acquire) > 0
+            && let Some(crowd) = self.book.lock().crowds.get(&(limit.clone(), partition.cloned()))
+        {
+            crowd.wake_first();
+        }
+    }
+
+    /// The rules of a limit have changed: the first at each of its meters asks.
+    pub(super) fn wake_limit(&self, limit: &LimitName) {
+        if self.waiting.load(Ordering::Acquire) > 0 {
+            let book = self.book.lock();
+            let crowds = book.crowds.iter().filter(|((name, _), _)| name == limit);
+            crowds.for_each(|(_, crowd)| crowd.wake_first());
+        }
+    }
+
+    /// After how long a store is asked again that could not be reached so often in a row. Said once.
+    pub(super) fn again_after(&self, failures: u32, arrival: u64, error: &Error) -> Span {
+        if !self.is_out_of_reach.swap(true, Ordering::AcqRel) {
+            tracing::warn!(%error, "who waits for a pass waits until the store answers again");
+        }
+        BACKOFF.delay(CallId(self.seed.wrapping_add(arrival)), failures)
+    }
+
+    /// The store answers.
+    fn is_in_reach(&self) {
+        if self.is_out_of_reach.swap(false, Ordering::AcqRel) {
+            tracing::info!("the store answers again, and who waits for a pass goes on");
+        }
+    }
+}
+
+impl Book {
+    /// Why one of this rank may not go at a meter.
+    fn refusal(&self, meter: &MeterName, rank: Rank, now: Timestamp) -> Option<Refusal> {
+        let crowd = self.crowds.get(meter)?;
+        crowd.standing.first_key_value().filter(|(first, _)| **first < rank)?;
+        let told = crowd.told.as_ref();
+        let retry_after = told.and_then(|(at, told)| {
+            // When slots are let go is not known to anyone.
+            let span = told.retry_after.filter(|_| told.cause != Cause::Slots)?;
+            Some(at.plus(span).since(now))
+        });
+        let (limit, partition) = meter;
+        Some(Refusal {
+            limit: limit.as_str().into(),
+            partition: partition.as_ref().map(|partition| partition.as_str().into()),
+            cause: Cause::Turn,
+            retry_after,
+            standing: told.map_or(Standing::NOTHING, |(_, told)| told.standing),
+        })
+    }
+
+    fn leave(&mut self, meter: &MeterName, rank: Rank) {
+        let Some(crowd) = self.crowds.get_mut(meter) else { return };
+        let was_first = crowd.standing.first_key_value().is_some_and(|(first, _)| *first == rank);
+        crowd.standing.remove(&rank);
+        if was_first {
+            crowd.wake_first();
+        }
+        if crowd.standing.is_empty() {
+            self.crowds.remove(meter);
+        }
+    }
+}
+
+impl Crowd {
+    fn wake_first(&self) {
+        if let Some((_, first)) = self.standing.first_key_value() {
+            first.notify_one();
+        }
+    }
+}
+
+/// One who waits. Dropped, it leaves, and the next one is woken.
+pub(super) struct Place {
+    crowds: Arc<Crowds>,
+    rank: Rank,
+    meters: Vec<MeterName>,
+    /// The meter where it stands.
+    stands: Option<MeterName>,
+    pub(super) woken: Arc<Notify>,
+    /// How often in a row the store could not be reached.
+    failures: u32,
+}
+
+impl Place {
+    /// Stands behind who goes before it at one of its meters, if anyone does; says why it may not go.
+    pub(super) fn stand_behind(&mut self, now: Timestamp) -> Option<Refusal> {
+        let crowds = self.crowds.clone();
+        let mut book = crowds.book.lock();
+        let found = self
+            .meters
+            .iter()
+            .find_map(|meter| Some((meter.clone(), book.refusal(meter, self.rank, now)?)));
+        let (meter, refusal) = found?;
+        self.stand_in(&mut book, meter);
+        Some(refusal)
+    }
+
+    /// Stands at the meter that refused it.
+    pub(super) fn stand(&mut self, meter: MeterName, now: Timestamp, told: Refusal) {
+        self.answered();
+        let crowds = self.crowds.clone();
+        let mut book = crowds.book.lock();
+        self.stand_in(&mut book, meter.clone());
+        if let Some(crowd) = book.crowds.get_mut(&meter) {
+            crowd.told = Some((now, told));
+        }
+    }
+
+    /// The store could not be reached: it stands where it stood, or at its first meter, and asks again
+    /// after so long.
+    pub(super) fn stand_by(&mut self, error: &Error) -> Span {
+        self.failures = self.failures.saturating_add(1);
+        let crowds = self.crowds.clone();
+        if let (None, Some(meter)) = (&self.stands, self.meters.first().cloned()) {
+            self.stand_in(&mut crowds.book.lock(), meter);
+        }
+        crowds.again_after(self.failures, self.rank.1, error)
+    }
+
+    /// The store answered.
+    pub(super) fn answered(&mut self) {
+        self.failures = 0;
+        self.crowds.is_in_reach();
+    }
+
+    fn stand_in(&mut self, book: &mut Book, meter: MeterName) {
+        if self.stands.as_ref() == Some(&meter) {
+            return;
+        }
+        if let Some(before) = self.stands.replace(meter.clone()) {
+            book.leave(&before, self.rank);
+        }
+        book.crowds.entry(meter).or_default().standing.insert(self.rank, self.woken.clone());
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        if let Some(meter) = self.stands.take() {
+            self.crowds.book.lock().leave(&meter, self.rank);
+        }
+        self.crowds.waiting.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+/// The meters of an ask, each once.
+fn meters_of(ask: &Ask) -> Vec<MeterName> {
+    let mut meters: Vec<MeterName> = Vec::with_capacity(ask.tolls.len());
+    for toll in &ask.tolls {
+        let meter = (toll.limit.clone(), toll.partition.clone());
+        if !meters.contains(&meter) {
+            meters.push(meter);
+        }
+    }
+    meters
+}

@@ -1,0 +1,130 @@
+//! Waiting one's turn at a store of limits alone: in line in this process, asking the store when it is
+//! one's turn.
+
+#[cfg(test)]
+mod tests;
+
+use super::Engine;
+use super::consume::{Asked, refused};
+use super::crowds::Place;
+use super::holds::{Doing, Given};
+use super::pulse::ended;
+use crate::error::{Error, Refusal};
+use crate::pass::Pass;
+use std::future::{Future, poll_fn};
+use std::pin::{Pin, pin};
+use std::task::{Context, Poll};
+use tollgate_core::contract::{self, Meters};
+use tollgate_core::{Cause, Span, Timestamp};
+
+/// How long the first in line leaves the store alone at most: other processes let go of slots and change
+/// limits, and nobody is told.
+const AGAIN: Span = Span::from_millis(500);
+
+/// What a store said to an ask.
+type Said<S> = Result<Result<Given<S>, contract::AskError>, Error>;
+
+impl<S: Meters + 'static> Engine<S> {
+    /// Waits until all tolls can be paid. Dropped, it leaves nothing behind.
+    pub(super) async fn wait_in_turn(
+        &self,
+        asked: Asked,
+        max_wait: Option<Span>,
+    ) -> Result<Pass, Error> {
+        let clock = &self.parts.pulse.clock;
+        let until = max_wait.map_or(Timestamp::MAX, |wait| clock.now().plus(wait));
+        let mut place = self.parts.crowds.come(&asked.ask)?;
+        // At once, if it is known to take longer.
+        let mut patience = max_wait;
+        loop {
+            let is_late = patience.is_none() && clock.now() >= until;
+            let gives_up =
+                |told: &Refusal| is_late || patience.is_some_and(|it| is_longer(told, it));
+            let next = match place.stand_behind(clock.now()) {
+                Some(told) if gives_up(&told) => return Err(told.into()),
+                // It is woken when it is the first.
+                Some(_) => until,
+                None => match self.ask_now(&asked).await {
+                    Ok(Ok(given)) => {
+                        place.answered();
+                        return Ok(given.into_pass());
+                    }
+                    Ok(Err(contract::AskError::Refused(refusal))) => {
+                        let meter = (refusal.limit.clone(), refusal.partition.clone());
+                        let (now, told) = (clock.now(), refused(refusal));
+                        if gives_up(&told) {
+                            return Err(told.into());
+                        }
+                        let opens = told.retry_after.unwrap_or(AGAIN).min(AGAIN);
+                        place.stand(meter, now, told);
+                        now.plus(opens)
+                    }
+                    Ok(Err(other)) => return Err(self.parts.refused(other)),
+                    Err(error) if error.may_pass() && !is_late => {
+                        clock.now().plus(place.stand_by(&error))
+                    }
+                    Err(error) => return Err(error),
+                },
+            };
+            patience = None;
+            self.woken_or(&place, next.min(until)).await;
+            if self.parts.pulse.has_ended() {
+                return Err(ended().into());
+            }
+        }
+    }
+
+    /// Asks the store. If this is dropped before there is an answer, what it granted is handed back.
+    async fn ask_now(&self, asked: &Asked) -> Said<S> {
+        let (engine, asked) = (self.clone(), asked.clone());
+        let doing: Doing<'static, Said<S>> = Box::pin(async move {
+            let paid = engine.parts.pay_once(&asked).await?;
+            Ok(paid.map(|paid| Given::new(engine, paid, asked)))
+        });
+        SeenThrough { engine: self.clone(), doing: Some(doing) }.await
+    }
+
+    /// Waits until it is woken, or until an instant.
+    async fn woken_or(&self, place: &Place, at: Timestamp) {
+        let mut woken = pin!(place.woken.notified());
+        let mut late = pin!(self.parts.pulse.sleep_until(at));
+        poll_fn(|context| {
+            if woken.as_mut().poll(context).is_ready() {
+                return Poll::Ready(());
+            }
+            late.as_mut().poll(context)
+        })
+        .await;
+    }
+}
+
+/// Whether it is known to take longer than this: slots may be let go at any time.
+fn is_longer(told: &Refusal, wait: Span) -> bool {
+    told.cause != Cause::Slots && told.retry_after.is_some_and(|span| span > wait)
+}
+
+/// Something under way that the driver goes on with if it is dropped.
+struct SeenThrough<S: Meters + 'static> {
+    engine: Engine<S>,
+    doing: Option<Doing<'static, Said<S>>>,
+}
+
+impl<S: Meters + 'static> Future for SeenThrough<S> {
+    type Output = Said<S>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Said<S>> {
+        let Some(doing) = &mut self.doing else { return Poll::Ready(Err(ended().into())) };
+        let said = std::task::ready!(doing.as_mut().poll(context));
+        self.doing = None;
+        Poll::Ready(said)
+    }
+}
+
+impl<S: Meters + 'static> Drop for SeenThrough<S> {
+    fn drop(&mut self) {
+        if let Some(doing) = self.doing.take() {
+            // A pass that nobody takes hands itself back.
+            self.engine.parts.pulse.see_through(async move { drop(doing.await) });
+        }
+    }
+}
