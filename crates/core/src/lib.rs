@@ -11,6 +11,7 @@ pub mod limit;
 pub mod meter;
 pub mod name;
 pub mod rule;
+pub mod till;
 pub mod time;
 pub mod toll;
 pub mod turn;

@@ -24,6 +24,10 @@ pub const CLOSED_MAX: Span = Span::from_days(1);
 /// How long a meter on a calendar is kept after it was paid: further back a clock is not set.
 const CALENDAR_KEPT: Span = Span::from_days(7);
 
+/// How long slots may be held by someone of whom nothing is known: what a pass of a process that is gone
+/// holds is free by then.
+const LOST_HELD: Span = Span::from_secs(60);
+
 /// State of one limit for one partition.
 // Invariant: one ledger for each rule of the definition that the meter is used with, of its kind.
 #[derive(Debug, Clone)]
@@ -162,6 +166,43 @@ impl Meter {
             paid: Timestamp::default(),
             changed: 0,
         }
+    }
+
+    /// A meter of which it is not known what was spent before `lost`: as if that were all. Slots are
+    /// taken to be held for as long as a holder that is gone could have held them.
+    pub fn spent(definition: &Definition, lost: Now, now: Now) -> Self {
+        let mut meter = Self::new(definition, now.at);
+        for (rule, ledger) in pairs_mut(&mut meter.ledgers, definition) {
+            match &mut ledger.state {
+                RuleState::Slots(slots) => {
+                    slots.hold(HoldId(0), rule.capacity(), lost.at.plus(LOST_HELD));
+                    slots.expire(now.at);
+                }
+                state => rule.pay(state, rule.capacity(), lost),
+            }
+        }
+        meter
+    }
+
+    /// The place of its latest payment.
+    pub fn sequence(&self) -> u64 {
+        self.sequence
+    }
+
+    /// When it was paid last.
+    pub fn latest(&self) -> Timestamp {
+        self.paid
+    }
+
+    /// For how long it must be kept: after that nobody would notice if it were forgotten.
+    pub fn kept_for(&self, definition: &Definition, now: Now) -> Span {
+        let fresh = self.pairs(definition).map(|(rule, ledger)| match ledger.fresh_at(rule, now) {
+            Opening::At(at) => at,
+            Opening::OnRelease => Timestamp::MAX,
+        });
+        let closed = self.closed.as_ref().map_or(now.at, |closed| closed.until);
+        let kept = if definition.follows_wall() { CALENDAR_KEPT } else { Span::from_nanos(1) };
+        fresh.fold(closed.max(self.paid.plus(kept)), Timestamp::max).since(now.at)
     }
 
     /// Why `weight` does not pass now; `None` if it does.

@@ -1,5 +1,6 @@
 //! Asking at meters without a lane: pay now, or pay now and start later; settle the receipt.
 
+use super::MeterName;
 use crate::meter::{Cause, Payment, Standing};
 use crate::name::{LimitName, Partition};
 use crate::rule::Opening;
@@ -130,7 +131,30 @@ pub enum ReceiptError {
     NothingHeld,
 }
 
+impl Ask {
+    /// What it owes by meter: tolls at one meter add up.
+    pub fn owed(&self) -> Vec<(MeterName, u64)> {
+        let mut owed: Vec<(MeterName, u64)> = Vec::with_capacity(self.tolls.len());
+        for toll in &self.tolls {
+            let is_it = |((limit, partition), _): &&mut (MeterName, u64)| {
+                *limit == toll.limit && *partition == toll.partition
+            };
+            match owed.iter_mut().find(is_it) {
+                Some((_, weight)) => *weight = weight.saturating_add(toll.weight),
+                None => owed.push(((toll.limit.clone(), toll.partition.clone()), toll.weight)),
+            }
+        }
+        owed
+    }
+}
+
 impl Receipt {
+    /// Names it where ids are one at a meter alone: the meter of its first line, and its id there.
+    pub fn key(&self) -> Option<(MeterName, u64)> {
+        let first = self.lines.first()?;
+        Some(((first.limit.clone(), first.partition.clone()), self.id))
+    }
+
     /// Its lines that hold slots.
     pub fn holds(&self) -> impl Iterator<Item = &PaidLine> {
         self.lines.iter().filter(|line| line.payment.hold.is_some())

@@ -52,7 +52,7 @@ impl Scheduler {
             return Err(AskError::NoToll);
         }
         self.check_tolls(&ask.tolls, &[])?;
-        let owed = owed(&ask.tolls);
+        let owed = ask.owed();
         if let Some(limit) = ask.delay_max.and_then(|_| self.slots_among(&owed)) {
             return Err(AskError::DelayWithSlots { limit });
         }
@@ -267,21 +267,6 @@ impl Scheduler {
         }
         lines
     }
-}
-
-/// Tolls by meter: those at one meter add up.
-fn owed(tolls: &[Toll]) -> Vec<Owed> {
-    let mut owed: Vec<Owed> = Vec::with_capacity(tolls.len());
-    for toll in tolls {
-        let is_it = |((limit, partition), _): &&mut Owed| {
-            *limit == toll.limit && *partition == toll.partition
-        };
-        match owed.iter_mut().find(is_it) {
-            Some((_, weight)) => *weight = weight.saturating_add(toll.weight),
-            None => owed.push(((toll.limit.clone(), toll.partition.clone()), toll.weight)),
-        }
-    }
-    owed
 }
 
 fn refusal(

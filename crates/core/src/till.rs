@@ -1,0 +1,177 @@
+//! The till: limits and meters that were read from a store for one change, and what is asked of them.
+//!
+//! A store that several processes share keeps values. It hands over those that matter, in its own time;
+//! everything is decided here, and what changed is written back, as one. Nobody waits at such a store, so
+//! nobody is overtaken here.
+
+mod asks;
+mod operate;
+mod timeline;
+
+pub use timeline::{TURNS_MAX, Timeline, Turn};
+
+use crate::contract::MeterName;
+use crate::limit::Definition;
+use crate::meter::{Meter, Payment};
+use crate::name::{LimitName, Partition};
+use crate::time::{Now, Timestamp};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+/// Limits and meters that were read for one change.
+#[derive(Debug, Clone)]
+pub struct Till {
+    now: Now,
+    limits: BTreeMap<LimitName, Timeline>,
+    own: BTreeMap<(LimitName, Partition), Timeline>,
+    meters: BTreeMap<MeterName, KeptMeter>,
+    settled: BTreeSet<ReceiptKey>,
+    spent_since: Option<Now>,
+    changes: Changes,
+}
+
+/// A meter, and the rules under which it was left.
+#[derive(Debug, Clone)]
+pub struct KeptMeter {
+    /// What it holds.
+    pub meter: Meter,
+    /// Its rules.
+    pub definition: Arc<Definition>,
+    /// The last change of its rules that it has gone along with.
+    pub seen: u64,
+}
+
+/// Names a receipt: its id is one at the meter of its first line.
+pub type ReceiptKey = (MeterName, u64);
+
+/// What came of a change.
+#[derive(Debug, Clone, Default)]
+pub struct Changes {
+    /// Limits whose rules changed.
+    pub limits: BTreeSet<LimitName>,
+    /// Partitions whose own rules changed.
+    pub own: BTreeSet<(LimitName, Partition)>,
+    /// Meters that changed.
+    pub meters: BTreeSet<MeterName>,
+    /// Receipts that were settled, and until when that must be remembered.
+    pub settled: Vec<(ReceiptKey, Timestamp)>,
+    /// What was paid where.
+    pub paid: Vec<(MeterName, Payment)>,
+}
+
+impl Till {
+    /// An empty one, at this instant of the store's time.
+    pub fn new(now: Now) -> Self {
+        Self {
+            now,
+            limits: BTreeMap::new(),
+            own: BTreeMap::new(),
+            meters: BTreeMap::new(),
+            settled: BTreeSet::new(),
+            spent_since: None,
+            changes: Changes::default(),
+        }
+    }
+
+    /// The present.
+    pub fn now(&self) -> Now {
+        self.now
+    }
+
+    /// Meters that nobody knows of count as spent at this instant: the store has lost them.
+    pub fn lost_at(&mut self, lost: Now) {
+        self.spent_since = Some(lost);
+    }
+
+    /// A limit as it was found.
+    pub fn put_limit(&mut self, name: LimitName, rules: Timeline) {
+        self.limits.insert(name, rules);
+    }
+
+    /// The rules of one partition as they were found.
+    pub fn put_own(&mut self, limit: LimitName, partition: Partition, rules: Timeline) {
+        self.own.insert((limit, partition), rules);
+    }
+
+    /// A meter as it was found.
+    pub fn put_meter(&mut self, name: MeterName, meter: KeptMeter) {
+        // Clocks of servers that take over from each other differ a little: time does not go back.
+        self.not_before(meter.meter.latest());
+        self.meters.insert(name, meter);
+    }
+
+    /// A receipt that was settled before.
+    pub fn put_settled(&mut self, receipt: ReceiptKey) {
+        self.settled.insert(receipt);
+    }
+
+    /// A limit's rules.
+    pub fn limit(&self, name: &LimitName) -> Option<&Timeline> {
+        self.limits.get(name)
+    }
+
+    /// The rules of one partition.
+    pub fn own(&self, key: &(LimitName, Partition)) -> Option<&Timeline> {
+        self.own.get(key)
+    }
+
+    /// A meter, as it was left.
+    pub fn meter(&self, name: &MeterName) -> Option<&KeptMeter> {
+        self.meters.get(name)
+    }
+
+    /// What changed.
+    pub fn changes(&self) -> &Changes {
+        &self.changes
+    }
+
+    fn not_before(&mut self, at: Timestamp) {
+        if at > self.now.at {
+            self.now = self.now.moved_to(at);
+        }
+    }
+
+    /// The rules in force at a meter; `None` if its limit is not defined.
+    pub fn rules(&self, (limit, partition): &MeterName) -> Option<&Arc<Definition>> {
+        let common = self.limits.get(limit)?.in_force()?;
+        let own = partition.as_ref().and_then(|partition| {
+            self.own.get(&(limit.clone(), partition.clone())).and_then(Timeline::in_force)
+        });
+        Some(own.unwrap_or(common))
+    }
+
+    /// A meter under the rules in force, made if there is none; `None` if its limit is not defined.
+    fn at(&mut self, name: &MeterName) -> Option<&mut KeptMeter> {
+        let definition = self.rules(name)?.clone();
+        let (limit, partition) = name;
+        let common = self.limits.get(limit)?;
+        let own = partition.as_ref().and_then(|it| self.own.get(&(limit.clone(), it.clone())));
+        let (now, lost) = (self.now, self.spent_since);
+        let kept = self.meters.entry(name.clone()).or_insert_with(|| {
+            let meter = match lost {
+                Some(lost) => Meter::spent(&definition, lost, now),
+                None => Meter::new(&definition, now.at),
+            };
+            KeptMeter { meter, definition, seen: common.latest(own) }
+        });
+        if kept.seen < common.latest(own) {
+            kept.go_along(&common.with_own(own, kept.seen));
+        }
+        Some(kept)
+    }
+}
+
+impl KeptMeter {
+    /// Goes over to the rules that came since it was left, one after the other.
+    fn go_along(&mut self, turns: &[Turn]) {
+        for turn in turns {
+            self.seen = turn.number;
+            if let Some(definition) = turn.definition.as_ref().filter(|it| **it != self.definition)
+            {
+                let at = turn.since.moved_to(turn.since.at.max(self.meter.latest()));
+                self.meter.carry(&self.definition, definition, at);
+                self.definition = definition.clone();
+            }
+        }
+    }
+}
