@@ -1,7 +1,13 @@
-//! Limits that several processes share, in the stores that carry them.
+//! Limits that several processes share: what every store of them must do, and each beside the reference.
 
 mod cells;
+mod differential;
+mod limits;
 mod lives;
+mod lost;
+mod memory;
 mod nats;
 mod postgres;
 mod redis;
+mod together;
+mod world;

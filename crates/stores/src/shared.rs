@@ -1,4 +1,158 @@
-//! Limits that several processes share: [`Cells`](cells::Cells) is what a store does for that.
+//! Limits that several processes share, in a store that keeps values: [`Cells`](cells::Cells) is what such
+//! a store does, and [`Shared`] makes limits of it.
+//!
+//! Requests of one process that come while the store is busy go to it together, as one change. What is
+//! read for it is opened as a [`Till`](tollgate_core::till::Till), where everything is decided, in the
+//! store's time; and what changed is written.
 
+mod batch;
 pub mod cells;
+mod codec;
+mod command;
+mod desk;
+mod hurry;
+mod memory;
+mod open;
 pub mod quick;
+mod rules;
+mod wants;
+
+use cells::{Cells, Kind};
+use command::{
+    Close, Consume, Inspect, Look, Peek, Records, Renew, Reopen, Reset, Settle, SettleLine, Spend,
+    Tell,
+};
+use desk::Desk;
+use std::sync::Arc;
+use tollgate_core::contract::{
+    Answer, Ask, AskError, Configure, ConfigureError, Cost, LimitTotals, LimitView, MeterError,
+    MeterName, MeterState, Meters, PAGE_MAX, Paid, Receipt, ReceiptError, StoreError,
+};
+use tollgate_core::lanes::Record;
+use tollgate_core::{Key, LimitName, Now, Span, Standing};
+
+/// Limits in a store that several processes share. Clones are one.
+#[derive(Clone)]
+pub struct Shared {
+    desk: Desk,
+    cells: Arc<dyn Cells>,
+}
+
+impl std::fmt::Debug for Shared {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Shared").finish_non_exhaustive()
+    }
+}
+
+impl Shared {
+    /// Limits in these cells. Requests are seen to on the runtime that this is called on.
+    pub fn new(cells: Arc<dyn Cells>) -> Self {
+        Self { desk: Desk::open(cells.clone()), cells }
+    }
+
+    /// Where cells are written one by one: once it is spent, a receipt is settled meter by meter. Cut
+    /// short between, the rest counts as spent.
+    async fn settle_apart(&self, receipt: Receipt, cost: Cost) -> Answer<Result<(), ReceiptError>> {
+        let actual = match self.desk.ask(Spend(receipt.clone(), cost)).await? {
+            Ok(actual) => actual,
+            Err(error) => return Ok(Err(error)),
+        };
+        for (line, actual) in receipt.lines.into_iter().zip(actual) {
+            self.desk.ask(SettleLine(line, actual)).await?;
+        }
+        Ok(Ok(()))
+    }
+}
+
+impl Meters for Shared {
+    async fn now(&self) -> Answer<Now> {
+        self.desk.ask(Tell).await
+    }
+
+    async fn configure(&self, change: Configure) -> Answer<Result<(), ConfigureError>> {
+        if let Err(error) = change.check_size() {
+            return Ok(Err(error));
+        }
+        self.desk.ask(change).await
+    }
+
+    async fn consume(&self, asks: Vec<Ask>) -> Answer<Vec<Result<Paid, AskError>>> {
+        self.desk.ask(Consume(asks)).await
+    }
+
+    async fn peek(&self, asks: Vec<Ask>) -> Answer<Vec<Result<Standing, AskError>>> {
+        self.desk.ask(Peek(asks)).await
+    }
+
+    async fn settle(
+        &self,
+        receipts: Vec<(Receipt, Cost)>,
+    ) -> Answer<Vec<Result<(), ReceiptError>>> {
+        if self.cells.writes_together() {
+            return self.desk.ask(Settle(receipts)).await;
+        }
+        let mut settled = Vec::with_capacity(receipts.len());
+        for (receipt, cost) in receipts {
+            settled.push(self.settle_apart(receipt, cost).await?);
+        }
+        Ok(settled)
+    }
+
+    async fn renew(
+        &self,
+        receipts: Vec<Receipt>,
+        life: Span,
+    ) -> Answer<Vec<Result<Receipt, ReceiptError>>> {
+        self.desk.ask(Renew(receipts, life)).await
+    }
+
+    async fn inspect(&self, meters: Vec<MeterName>) -> Answer<Vec<Option<MeterState>>> {
+        self.desk.ask(Inspect(meters)).await
+    }
+
+    async fn reopen(&self, meter: MeterName) -> Answer<()> {
+        self.desk.ask(Reopen(meter)).await
+    }
+
+    async fn close(
+        &self,
+        meter: MeterName,
+        span: Span,
+        reason: String,
+    ) -> Answer<Result<(), MeterError>> {
+        self.desk.ask(Close(meter, span, reason)).await
+    }
+
+    async fn reset(&self, meter: MeterName) -> Answer<Result<(), MeterError>> {
+        self.desk.ask(Reset(meter)).await
+    }
+
+    async fn records(&self, keys: Vec<Key>) -> Answer<Vec<Option<Record>>> {
+        self.desk.ask(Records(keys)).await
+    }
+
+    async fn limits(&self, after: Option<LimitName>, most: usize) -> Answer<Vec<LimitView>> {
+        let most = most.min(PAGE_MAX);
+        let (mut after, mut views) = (after.map(|name| name.as_str().to_owned()), Vec::new());
+        // Limits that were removed are remembered for a while, and not told.
+        while views.len() < most {
+            let wanted = most - views.len();
+            let names = self.cells.names(Kind::Limit, after.as_deref(), wanted).await?;
+            let is_last = names.len() < wanted;
+            let names =
+                names.iter().map(|name| LimitName::new(name)).collect::<Result<Vec<_>, _>>();
+            let names = names.map_err(|error| StoreError::Failed { reason: error.to_string() })?;
+            after = names.last().map(|name| name.as_str().to_owned());
+            let rules = self.desk.ask(Look(names.clone())).await?;
+            let seen = names.into_iter().zip(rules).filter_map(|(name, definition)| {
+                let (is_paused, totals) = (false, LimitTotals::default());
+                Some(LimitView { name, definition: definition?, is_paused, totals })
+            });
+            views.extend(seen);
+            if is_last {
+                break;
+            }
+        }
+        Ok(views)
+    }
+}

@@ -3,7 +3,7 @@
 
 pub use tollgate_core::contract::{
     Answer, Ask, AskError, BUCKETS, CallState, CallView, CallsQuery, Configure, ConfigureError,
-    EVENTS_KEPT, EVENTS_MAX, EndCounts, EventCursor, EventPage, Histogram, HistoryCursor,
+    Cost, EVENTS_KEPT, EVENTS_MAX, EndCounts, EventCursor, EventPage, Histogram, HistoryCursor,
     HistoryPage, HistoryQuery, LaneState, Lanes, LimitTotals, LimitView, MeterError, MeterPage,
     MeterState, Meters, OutcomeCounts, PAGE_MAX, Paid, QueueCounts, QueueState, QueueTotals,
     Receipt, StoreError, StoreTotals, Tally, Totals,

@@ -24,6 +24,7 @@
 pub mod embedded;
 mod gate;
 pub mod lanes;
+pub mod shared;
 
 #[cfg(feature = "push")]
 pub use gate::Pusher;

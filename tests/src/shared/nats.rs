@@ -29,6 +29,13 @@ async fn connected(settings: &Settings) -> NatsCells {
     NatsCells::connect(shared(), settings.clone()).await.unwrap()
 }
 
+/// A store of its own, under a test's time.
+pub(super) async fn under(now: super::memory::Time) -> Arc<dyn Cells> {
+    let time: Option<Arc<dyn Fn() -> tollgate_core::Now + Send + Sync>> =
+        Some(Arc::new(move || *now.lock()));
+    Arc::new(connected(&Settings { time, ..settings() }).await)
+}
+
 async fn several() -> Vec<Arc<dyn Cells>> {
     let settings = settings();
     let own = async_nats::connect(shared()).await.unwrap();

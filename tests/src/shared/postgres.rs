@@ -38,6 +38,13 @@ async fn lent(settings: &Settings) -> PostgresCells {
     PostgresCells::with_clients(lend, settings).await.unwrap()
 }
 
+/// A store of its own, under a test's time.
+pub(super) async fn under(now: super::memory::Time) -> Arc<dyn Cells> {
+    let time: Option<Arc<dyn Fn() -> tollgate_core::Now + Send + Sync>> =
+        Some(Arc::new(move || *now.lock()));
+    Arc::new(connected(&Settings { time, ..settings() }).await)
+}
+
 async fn several() -> Vec<Arc<dyn Cells>> {
     let settings = settings();
     let own = || async { Arc::new(connected(&settings).await) as Arc<dyn Cells> };

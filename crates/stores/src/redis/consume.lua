@@ -5,10 +5,11 @@
 -- Keys: the intents, then the cells that are only read, then those of the meters.
 -- Arguments: a request packed with MessagePack: how many cells are only read; the time in seconds and
 --   nanoseconds, false for the server's; the values that the cells must have that are only read, false
---   for no cell; the definitions, each the text that names it, the seconds and nanoseconds of its last
---   change, and its rules; what asks cost, each the weight and three numbers for each rule; for each
+--   for no cell; the definitions, each the text that names it, the number of its last change as two, and its
+--   rules; what asks cost, each the weight and three numbers for each rule; for each
 --   meter its definition; and the asks: how many are alike, the seconds and nanoseconds that a receipt
---   lives, how many meters it pays at, and for each of these its number and the cost.
+--   lives, how many meters it pays at, and for each of these its number and the cost; and 1 if a meter that is
+--   not there may have been lost.
 -- Answer: 0 declined; 1 busy, if someone else is about to change a meter; or a list: 2, the time in
 --   seconds and nanoseconds, of each row of asks that are alike how many were granted (the first ones),
 --   how many meters were written, and the values of the meters before.
@@ -71,6 +72,9 @@ for place = reads + 1, #values do
   if not values[place] then
     missing[#missing + 1] = KEYS[place + 1]
   end
+end
+if #missing > 0 and request[9] == 1 then
+  return DECLINED
 end
 if #missing > 0 and redis.call('EXISTS', unpack(missing)) > 0 then
   return DECLINED

@@ -5,13 +5,14 @@ use crate::shared::cells::Wanted;
 use crate::shared::quick::{Quick, QuickAsk, QuickLine};
 use std::collections::HashMap;
 use tollgate_core::contract::RECEIPT_LIFE_MAX;
-use tollgate_core::{Definition, Now, Rule, Timestamp};
+use tollgate_core::{Definition, Now, Rule};
 
 /// What the script is handed, and how many asks are alike, row by row.
 #[derive(Debug)]
 pub(super) struct Request {
     parts: Parts,
     expects: Vec<Option<Vec<u8>>>,
+    needs_all: bool,
     pub(super) rows: Vec<usize>,
 }
 
@@ -27,7 +28,7 @@ struct Parts {
 /// What was numbered before.
 #[derive(Default)]
 struct Known<'a> {
-    definitions: HashMap<(&'a str, Timestamp), u64>,
+    definitions: HashMap<(&'a str, u64), u64>,
     costs: HashMap<(u64, u64), u64>,
 }
 
@@ -54,14 +55,15 @@ impl Request {
         parts.close_row(&last, rows.last());
         // A meter that nobody asks at is here for something else.
         let is_whole = !rows.is_empty() && parts.uses.iter().all(Option::is_some);
-        is_whole.then(|| Self { parts, expects: quick.expects.clone(), rows })
+        let (expects, needs_all) = (quick.expects.clone(), quick.needs_all);
+        is_whole.then_some(Self { parts, expects, needs_all, rows })
     }
 
     /// As the script's argument; `None`: the time is the server's.
     pub(super) fn packed(&self, now: Option<Now>) -> Vec<u8> {
         let Parts { definitions, costs, uses, asks } = &self.parts;
         let mut pack = Pack::default();
-        pack.list(8);
+        pack.list(9);
         pack.number(self.expects.len() as u64);
         match now {
             Some(now) => pack.pair(now.at.as_nanos()),
@@ -82,6 +84,7 @@ impl Request {
         }
         pack.numbers(&uses.iter().map(|uses| uses.unwrap_or_default()).collect::<Vec<_>>());
         pack.numbers(asks);
+        pack.number(u64::from(self.needs_all));
         pack.finish()
     }
 
@@ -120,7 +123,7 @@ impl Parts {
         let mut pack = Pack::default();
         pack.list(4);
         pack.bytes(Some(line.rules.as_bytes()));
-        pack.pair(line.seen.as_nanos());
+        pack.pair(line.seen);
         let rules = line.definition.rules();
         pack.list(rules.len());
         for rule in rules {

@@ -14,17 +14,17 @@ use tollgate_core::{Now, Span};
 pub type Doing<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// What a cell is of. In this order cells are locked, and written where they cannot be written
-/// together: what says that a receipt is spent comes before what is given back for it.
+/// together: what guards a change comes before what it guards.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Kind {
     /// Since when the store remembers: one cell.
     Epoch,
+    /// Bytes that are kept beside a limit: who defined it.
+    Record,
     /// The rules of a limit.
     Limit,
     /// The rules of one partition of a limit.
     Own,
-    /// Bytes that are kept beside a limit: who defined it.
-    Record,
     /// A receipt that was settled.
     Settled,
     /// A meter.
@@ -34,7 +34,7 @@ pub enum Kind {
 impl Kind {
     /// All kinds, in order.
     pub const ALL: [Self; 6] =
-        [Self::Epoch, Self::Limit, Self::Own, Self::Record, Self::Settled, Self::Meter];
+        [Self::Epoch, Self::Record, Self::Limit, Self::Own, Self::Settled, Self::Meter];
 
     /// One letter, as keys begin with it. Never changes.
     pub fn letter(self) -> char {

@@ -1,13 +1,15 @@
 //! Asks that start now or are refused, in a form that a store may decide by itself where its cells are.
 
 use std::sync::Arc;
-use tollgate_core::{Definition, Span, Timestamp};
+use tollgate_core::{Definition, Span};
 
 /// A change that is nothing but asks, each all or nothing, in order.
 #[derive(Debug, Clone)]
 pub struct Quick {
     /// What was taken for the values of the cells that are only read: if one is another, nothing holds.
     pub expects: Vec<Option<Vec<u8>>>,
+    /// Meters that are not there may have been lost: such a change is not for the store to decide.
+    pub needs_all: bool,
     /// Who asks.
     pub asks: Vec<QuickAsk>,
 }
@@ -28,8 +30,8 @@ pub struct QuickLine {
     pub at: usize,
     /// Names the rules that the meter must have been left under; a new one is.
     pub rules: Arc<str>,
-    /// The last change of its rules, which the meter must have gone along with; a new one has.
-    pub seen: Timestamp,
+    /// The number of the last change of its rules, which the meter must have gone along with; a new one has.
+    pub seen: u64,
     /// The rules.
     pub definition: Arc<Definition>,
     /// How much: no more than the rules let pass at once.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use tollgate_core::meter::Holding;
 use tollgate_core::rule::slots::HoldId;
-use tollgate_core::{Definition, Meter, Now, Payment, Span, Timestamp};
+use tollgate_core::{Definition, Meter, Now, Payment, Span};
 use tollgate_stores::shared::quick::{QuickAsk, QuickLine};
 
 /// A number of 64 bits is written as two, its billions and the rest.
@@ -15,7 +15,7 @@ pub(super) struct Kept {
     pub(super) meter: Meter,
     pub(super) definition: Arc<Definition>,
     pub(super) rules: Arc<str>,
-    pub(super) seen: Timestamp,
+    pub(super) seen: u64,
 }
 
 impl Kept {
@@ -38,7 +38,7 @@ impl Kept {
         write_length(&mut bytes, 7 + words.len() * 2, [0x90, 0xdc, 0xdd]);
         write_number(&mut bytes, 1);
         write_text(&mut bytes, &self.rules);
-        write_pair(&mut bytes, self.seen.as_nanos());
+        write_pair(&mut bytes, self.seen);
         write_pair(&mut bytes, until);
         write_text(&mut bytes, reason);
         for word in words {

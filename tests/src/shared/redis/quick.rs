@@ -136,7 +136,7 @@ impl World {
         let lines = plan.definitions.iter().enumerate().map(|(at, definition)| QuickLine {
             at,
             rules: format!("rules {at}").into(),
-            seen: Timestamp::from_nanos(plan.starts),
+            seen: plan.starts,
             definition: Arc::clone(definition),
             weight: 1,
         });
@@ -182,7 +182,7 @@ impl World {
             let lines = here.map(|meter| line(*meter, ask.weight)).collect();
             vec![QuickAsk { life: Span::from_nanos(ask.life), lines }; ask.alike]
         });
-        (Quick { expects: Vec::new(), asks: asks.collect() }, meters)
+        (Quick { expects: Vec::new(), needs_all: false, asks: asks.collect() }, meters)
     }
 
     /// Has asks decided on both sides, and compares. Says whether the script took them.

@@ -43,7 +43,7 @@ fn line(limit: Limit) -> QuickLine {
     QuickLine {
         at: 0,
         rules: "rules".into(),
-        seen: at(1).at,
+        seen: at(1).at.as_nanos(),
         definition: Arc::new(Definition::new(limit).unwrap()),
         weight: 1,
     }
@@ -51,7 +51,7 @@ fn line(limit: Limit) -> QuickLine {
 
 fn quick(line: QuickLine) -> Quick {
     let ask = QuickAsk { life: Span::from_secs(1), lines: vec![line] };
-    Quick { expects: Vec::new(), asks: vec![ask] }
+    Quick { expects: Vec::new(), needs_all: false, asks: vec![ask] }
 }
 
 /// Cells at the hundredth second, and the one meter.
@@ -111,7 +111,7 @@ async fn a_meter_under_other_rules_goes_along_with_the_original() {
     let kept = Kept::of(&line, at(90));
     let other = QuickLine { rules: "others".into(), ..line.clone() };
     assert_eq!(try_at(&kept, other).await, Tried::Declined);
-    let later = QuickLine { seen: at(2).at, ..line.clone() };
+    let later = QuickLine { seen: at(2).at.as_nanos(), ..line.clone() };
     assert_eq!(try_at(&kept, later).await, Tried::Declined);
     assert!(matches!(try_at(&kept, line).await, Tried::Taken(_)));
 }

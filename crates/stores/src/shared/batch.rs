@@ -1,0 +1,275 @@
+//! Requests that go to the store together: one change for all of them.
+
+use super::cells::{CellKey, Change, Decide, Found, Wanted};
+use super::codec::{self, Epoch};
+use super::command::Command;
+use super::hurry::Hurry;
+use super::memory::Memory;
+use super::open::{Opened, all_found, kept_for};
+use super::quick::Quick;
+use super::wants::{self, Wants};
+use parking_lot::Mutex;
+use std::sync::Arc;
+use tokio::sync::oneshot;
+use tollgate_core::contract::{Answer, Ask, StoreError};
+use tollgate_core::till::Changes;
+use tollgate_core::{LimitName, Now, Partition};
+
+/// A request under way, whatever it asks.
+pub(super) trait Asked: Send {
+    fn wants(&self, wants: &mut Wants);
+    fn perform(&mut self, opened: &mut Opened);
+    fn asks(&self) -> Option<&[Ask]>;
+    /// Tells whoever asked what came of it, or why nothing did.
+    fn answer(self: Box<Self>, outcome: Answer<()>);
+}
+
+/// A command, and who waits for its answer.
+pub(super) struct Request<C: Command> {
+    command: C,
+    done: Option<C::Answer>,
+    reply: oneshot::Sender<Answer<C::Answer>>,
+}
+
+impl<C: Command> Request<C> {
+    pub(super) fn new(command: C) -> (Self, oneshot::Receiver<Answer<C::Answer>>) {
+        let (reply, answer) = oneshot::channel();
+        (Self { command, done: None, reply }, answer)
+    }
+}
+
+impl<C: Command> Asked for Request<C> {
+    fn wants(&self, wants: &mut Wants) {
+        self.command.wants(wants);
+    }
+
+    fn perform(&mut self, opened: &mut Opened) {
+        self.done = Some(self.command.perform(opened));
+    }
+
+    fn asks(&self) -> Option<&[Ask]> {
+        self.command.asks()
+    }
+
+    fn answer(self: Box<Self>, outcome: Answer<()>) {
+        let undecided = || StoreError::Failed { reason: "the store decided nothing".to_owned() };
+        let Self { done, reply, .. } = *self;
+        // Who does not wait any more need not be told.
+        let _ = reply.send(outcome.and_then(|()| done.ok_or_else(undecided)));
+    }
+}
+
+/// Requests that go together.
+pub(super) struct Batch {
+    requests: Vec<Box<dyn Asked>>,
+    memory: Arc<Mutex<Memory>>,
+    read: Vec<CellKey>,
+    change: Vec<CellKey>,
+    quick: Option<Quick>,
+    /// What came of the last time that it was decided.
+    came: Came,
+}
+
+#[derive(Default)]
+struct Came {
+    /// Why it was not, though the store was there.
+    failed: Option<StoreError>,
+    /// It has to be done again, for something was not as it was remembered.
+    again: Option<Again>,
+    changes: Changes,
+    found: Found,
+}
+
+/// What was not as it was remembered.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Again {
+    /// The store remembers since another instant, or nothing at all.
+    Epoch,
+    /// Partitions of limits have rules of their own.
+    Own(Vec<LimitName>),
+}
+
+impl Batch {
+    pub(super) fn new(requests: Vec<Box<dyn Asked>>, memory: Arc<Mutex<Memory>>) -> Self {
+        let (read, change, quick, came) = (Vec::new(), Vec::new(), None, Came::default());
+        Self { requests, memory, read, change, quick, came }
+    }
+
+    /// Finds out which cells are needed, as far as it is known.
+    fn want(&mut self) {
+        let mut wants = Wants::default();
+        self.requests.iter().for_each(|request| request.wants(&mut wants));
+        wants.read.insert(wants::epoch());
+        let memory = self.memory.lock();
+        let own = wants.meters.iter().filter_map(|(limit, partition)| {
+            let partition: &Partition = partition.as_ref()?;
+            memory.has_own(limit).then(|| wants::own(limit, partition))
+        });
+        let own: Vec<_> = own.collect();
+        drop(memory);
+        wants.read.extend(own);
+        let Wants { read, change, .. } = wants.settled();
+        (self.read, self.change) = (read.into_iter().collect(), change.into_iter().collect());
+        self.quick = self.hurried();
+    }
+
+    /// The change as a store may decide it by itself, if it is nothing but asks that pay now or not at
+    /// all, under rules that are known.
+    fn hurried(&self) -> Option<Quick> {
+        let asks: Option<Vec<&[Ask]>> =
+            self.requests.iter().map(|request| request.asks()).collect();
+        Hurry { memory: &self.memory.lock(), read: &self.read, change: &self.change }
+            .quick(asks?.into_iter().flatten())
+    }
+
+    /// The cells it needs, as far as it is known: those to be read, and those that may be written.
+    pub(super) fn wanted(&mut self) -> (Vec<CellKey>, Vec<CellKey>) {
+        self.want();
+        (self.read.clone(), self.change.clone())
+    }
+
+    /// What came of it: done, or to be done again once that is seen to.
+    pub(super) fn came(&mut self) -> Result<Option<Again>, StoreError> {
+        match self.came.failed.take() {
+            Some(error) => Err(error),
+            None => Ok(self.came.again.take()),
+        }
+    }
+
+    pub(super) fn answer(self, outcome: Answer<()>) {
+        self.requests.into_iter().for_each(|request| request.answer(outcome.clone()));
+    }
+
+    pub(super) fn into_requests(self) -> Vec<Box<dyn Asked>> {
+        self.requests
+    }
+
+    fn decided(&mut self, now: Now, found: &Found) -> Result<Vec<Change>, StoreError> {
+        let keys = self.read.iter().chain(&self.change).cloned();
+        let mut memory = self.memory.lock();
+        let mut opened = Opened::new(now, keys, all_found(found), memory.definitions())?;
+        if opened.epoch.is_none() || opened.epoch != memory.epoch() {
+            self.came.again = Some(Again::Epoch);
+            return Ok(Vec::new());
+        }
+        let new = opened.with_own.iter().filter(|limit| !memory.has_own(limit));
+        let new: Vec<_> = new.cloned().collect();
+        memory.learn(&self.read, &found.read);
+        drop(memory);
+        if !new.is_empty() {
+            self.came.again = Some(Again::Own(new));
+            return Ok(Vec::new());
+        }
+        self.requests.iter_mut().for_each(|request| request.perform(&mut opened));
+        self.came.changes = opened.till.changes().clone();
+        Ok(opened.changes(&self.change))
+    }
+}
+
+impl Decide for Batch {
+    fn decide(&mut self, now: Now, found: &Found) -> Vec<Change> {
+        self.came = Came { found: found.clone(), ..Came::default() };
+        match self.decided(now, found) {
+            Ok(changes) => changes,
+            Err(error) => {
+                self.came.failed = Some(error);
+                Vec::new()
+            }
+        }
+    }
+
+    fn take_back(&mut self, at: usize, now: Now, found: Option<&[u8]>) -> Change {
+        let Some(key) = self.change.get(at) else { return Change { at, value: None, life: None } };
+        let before = || Change { at, value: self.came.found.change[at].clone(), life: None };
+        let paid = self.came.changes.paid.iter();
+        let mut paid = paid.filter(|(name, _)| wants::meter(name) == *key).peekable();
+        let (Some(_), Some(found)) = (paid.peek(), found) else { return before() };
+        let mut memory = self.memory.lock();
+        let Ok(mut kept) = codec::meter_read(found, memory.definitions()) else { return before() };
+        drop(memory);
+        let now = now.moved_to(now.at.max(kept.meter.latest()));
+        for (_, payment) in paid {
+            kept.meter.settle(&kept.definition, payment, 0, now);
+        }
+        let (value, life) = (codec::meter_written(&kept, now.at), kept_for(&kept, now));
+        Change { at, value: Some(value), life: Some(life) }
+    }
+
+    fn quick(&self) -> Option<&Quick> {
+        self.quick.as_ref()
+    }
+}
+
+/// Agrees with the store since when it remembers, and tells it what it has lost.
+pub(super) struct Agree {
+    memory: Arc<Mutex<Memory>>,
+    keys: Vec<CellKey>,
+    /// What was kept under these keys, as it was last seen.
+    known: Vec<Option<Vec<u8>>>,
+    pub(super) failed: Option<StoreError>,
+}
+
+impl Agree {
+    pub(super) fn new(memory: Arc<Mutex<Memory>>) -> Self {
+        let (mut keys, mut values) = (vec![wants::epoch()], vec![None]);
+        for (key, known) in memory.lock().all_known() {
+            keys.push(key.clone());
+            values.push(Some(known.bytes.clone()));
+        }
+        Self { memory, keys, known: values, failed: None }
+    }
+
+    pub(super) fn keys(&self) -> Vec<CellKey> {
+        self.keys.clone()
+    }
+
+    pub(super) fn wanted<'a>(keys: &'a [CellKey]) -> Wanted<'a> {
+        Wanted { read: &[], change: keys }
+    }
+}
+
+impl Decide for Agree {
+    fn decide(&mut self, now: Now, found: &Found) -> Vec<Change> {
+        self.failed = None;
+        let remembered = self.memory.lock().epoch();
+        let read = found.change.first().cloned().flatten().map(|bytes| Epoch::read(&bytes));
+        let there = match read.transpose() {
+            Ok(there) => there,
+            Err(_) => {
+                let reason = "since when the store remembers cannot be read: another version, or something else, wrote under the same prefix".to_owned();
+                self.failed = Some(StoreError::Failed { reason });
+                return Vec::new();
+            }
+        };
+        // Who knew it before knows that something is lost; who did not cannot.
+        let lost = remembered.filter(|known| there.is_none_or(|there| there.begun != known.begun));
+        let mut agreed = there.unwrap_or(Epoch { begun: now.at, lost: None });
+        if lost.is_some() && agreed.lost.is_none() {
+            agreed.lost = Some(now);
+        }
+        self.memory.lock().agree(agreed);
+        let mut changes = Vec::new();
+        if there != Some(agreed) {
+            changes.push(Change { at: 0, value: Some(agreed.written()), life: None });
+        }
+        if lost.is_some() {
+            let lacking = found.change.iter().zip(&self.known).enumerate().skip(1);
+            let lacking = lacking.filter(|(_, (there, _))| there.is_none());
+            changes.extend(lacking.map(|(at, (_, known))| Change {
+                at,
+                value: known.clone(),
+                life: None,
+            }));
+        }
+        changes
+    }
+
+    fn take_back(&mut self, at: usize, _: Now, found: Option<&[u8]>) -> Change {
+        // Whatever of it was written is right by itself.
+        Change { at, value: found.map(<[u8]>::to_vec), life: None }
+    }
+
+    fn quick(&self) -> Option<&Quick> {
+        None
+    }
+}

@@ -1,0 +1,149 @@
+//! Where the requests of one process come together: whatever waits while the store is busy goes to it as
+//! one change. Nobody waits for more to come.
+
+use super::batch::{Again, Agree, Asked, Batch, Request};
+use super::cells::{Cells, Wanted};
+use super::command::Command;
+use super::memory::Memory;
+use parking_lot::Mutex;
+use std::collections::HashMap;
+use std::sync::Arc;
+use tokio::sync::{Semaphore, mpsc};
+use tollgate_core::contract::{Answer, StoreError};
+
+/// Most requests that go together: a script or a transaction that takes longer holds up the others.
+const TOGETHER_MAX: usize = 512;
+/// Most requests that wait: more are refused, since the store is far behind.
+const WAITING_MAX: usize = 65_536;
+/// How often something may turn out not to be as it was remembered.
+const AGAIN_MAX: usize = 8;
+
+/// Takes requests, and tells what came of them.
+#[derive(Clone)]
+pub(super) struct Desk {
+    requests: mpsc::Sender<Box<dyn Asked>>,
+}
+
+impl Desk {
+    /// Serves requests on the runtime that this is called on, until the last handle is gone.
+    pub(super) fn open(cells: Arc<dyn Cells>) -> Self {
+        let (requests, waiting) = mpsc::channel(WAITING_MAX);
+        let permits = Arc::new(Semaphore::new(cells.changes_max().max(1)));
+        let memory = Arc::default();
+        tokio::spawn(Clerk { cells, memory, permits }.serve(waiting));
+        Self { requests }
+    }
+
+    pub(super) async fn ask<C: Command>(&self, command: C) -> Answer<C::Answer> {
+        let (request, answer) = Request::new(command);
+        self.requests.try_send(Box::new(request)).map_err(|error| match error {
+            mpsc::error::TrySendError::Full(_) => StoreError::Full {
+                reason: format!("{WAITING_MAX} requests wait for it already: ask again later"),
+            },
+            mpsc::error::TrySendError::Closed(_) => ended(),
+        })?;
+        answer.await.unwrap_or_else(|_| Err(ended()))
+    }
+}
+
+fn ended() -> StoreError {
+    StoreError::Failed { reason: "the runtime on which it was opened has ended".to_owned() }
+}
+
+#[derive(Clone)]
+struct Clerk {
+    cells: Arc<dyn Cells>,
+    memory: Arc<Mutex<Memory>>,
+    permits: Arc<Semaphore>,
+}
+
+impl Clerk {
+    async fn serve(self, mut waiting: mpsc::Receiver<Box<dyn Asked>>) {
+        let mut requests = Vec::new();
+        loop {
+            // First a free hand, then whatever came until then.
+            let Ok(permit) = self.permits.clone().acquire_owned().await else { return };
+            if waiting.recv_many(&mut requests, TOGETHER_MAX).await == 0 {
+                return;
+            }
+            let (clerk, requests) = (self.clone(), std::mem::take(&mut requests));
+            tokio::spawn(async move {
+                clerk.see_to(requests).await;
+                drop(permit);
+            });
+        }
+    }
+
+    async fn see_to(&self, requests: Vec<Box<dyn Asked>>) {
+        let batch = Batch::new(requests, self.memory.clone());
+        if self.cells.writes_together() {
+            return self.make(batch).await;
+        }
+        let parts = batch.apart(&self.memory);
+        let mut under_way = tokio::task::JoinSet::new();
+        for part in parts {
+            let clerk = self.clone();
+            under_way.spawn(async move { clerk.make(part).await });
+        }
+        while under_way.join_next().await.is_some() {}
+    }
+
+    async fn make(&self, mut batch: Batch) {
+        let outcome = self.made(&mut batch).await;
+        batch.answer(outcome);
+    }
+
+    async fn made(&self, batch: &mut Batch) -> Answer<()> {
+        for _ in 0..AGAIN_MAX {
+            let (read, change) = batch.wanted();
+            let wanted = Wanted { read: &read, change: &change };
+            self.cells.change(wanted, batch).await?;
+            match batch.came()? {
+                None => return Ok(()),
+                Some(Again::Epoch) => self.agree().await?,
+                Some(Again::Own(limits)) => self.memory.lock().note_own(limits),
+            }
+        }
+        let reason = "it keeps forgetting: is something removing its keys?".to_owned();
+        Err(StoreError::Failed { reason })
+    }
+
+    async fn agree(&self) -> Answer<()> {
+        let mut agree = Agree::new(self.memory.clone());
+        let keys = agree.keys();
+        self.cells.change(Agree::wanted(&keys), &mut agree).await?;
+        agree.failed.map_or(Ok(()), Err)
+    }
+}
+
+impl Batch {
+    /// The requests apart, but for those that share a cell that may be written.
+    fn apart(self, memory: &Arc<Mutex<Memory>>) -> Vec<Self> {
+        let requests = self.into_requests();
+        let mut groups: Vec<Vec<Box<dyn Asked>>> = Vec::new();
+        let mut group_of = HashMap::new();
+        for request in requests {
+            let mut wants = super::wants::Wants::default();
+            request.wants(&mut wants);
+            let met = wants.change.iter().filter_map(|key| group_of.get(key).copied());
+            let mut met: Vec<usize> = met.collect();
+            met.sort_unstable();
+            met.dedup();
+            let place = met.first().copied().unwrap_or_else(|| {
+                groups.push(Vec::new());
+                groups.len() - 1
+            });
+            for other in met.into_iter().skip(1) {
+                let moved = std::mem::take(&mut groups[other]);
+                groups[place].extend(moved);
+                group_of.values_mut().filter(|at| **at == other).for_each(|at| *at = place);
+            }
+            wants.change.into_iter().for_each(|key| {
+                group_of.insert(key, place);
+            });
+            groups[place].push(request);
+        }
+        let groups = groups.into_iter().filter(|group| !group.is_empty());
+        groups.map(|group| Self::new(group, memory.clone())).collect()
+    }
+}

@@ -1,0 +1,79 @@
+//! What a process remembers of a store: not to decide by, but to know what to read, and what is lost.
+
+use super::cells::{CellKey, Kind};
+use super::codec::{self, Definitions, Epoch};
+use std::collections::{BTreeMap, BTreeSet};
+use tollgate_core::LimitName;
+use tollgate_core::till::Timeline;
+
+/// Most rules that are remembered as they were last seen.
+const KNOWN_MAX: usize = 10_000;
+
+/// What a process remembers.
+#[derive(Debug, Default)]
+pub(super) struct Memory {
+    epoch: Option<Epoch>,
+    definitions: Definitions,
+    /// Limits with partitions that have, or had, rules of their own.
+    with_own: BTreeSet<LimitName>,
+    /// Rules of limits and of partitions, as they were last seen.
+    known: BTreeMap<CellKey, Known>,
+}
+
+/// Rules as they were last seen.
+#[derive(Debug)]
+pub(super) struct Known {
+    pub(super) bytes: Vec<u8>,
+    pub(super) rules: Timeline,
+}
+
+impl Memory {
+    pub(super) fn epoch(&self) -> Option<Epoch> {
+        self.epoch
+    }
+
+    pub(super) fn agree(&mut self, epoch: Epoch) {
+        self.epoch = Some(epoch);
+    }
+
+    pub(super) fn definitions(&mut self) -> &mut Definitions {
+        &mut self.definitions
+    }
+
+    pub(super) fn has_own(&self, limit: &LimitName) -> bool {
+        self.with_own.contains(limit)
+    }
+
+    pub(super) fn note_own(&mut self, limits: Vec<LimitName>) {
+        self.with_own.extend(limits);
+    }
+
+    /// Remembers the rules that were read.
+    pub(super) fn learn(&mut self, keys: &[CellKey], found: &[Option<Vec<u8>>]) {
+        for (key, value) in keys.iter().zip(found) {
+            if !matches!(key.kind, Kind::Limit | Kind::Own) {
+                continue;
+            }
+            let known = self.known.get(key).map(|known| &known.bytes);
+            if known == value.as_ref() {
+                continue;
+            }
+            let has_room = known.is_some() || self.known.len() < KNOWN_MAX;
+            self.known.remove(key);
+            let Some(bytes) = value.clone().filter(|_| has_room) else { continue };
+            if let Ok(rules) = codec::timeline_read(&bytes, &mut self.definitions) {
+                self.known.insert(key.clone(), Known { bytes, rules });
+            }
+        }
+    }
+
+    /// Rules as they were last seen: what a store that lost them is told again.
+    pub(super) fn all_known(&self) -> impl Iterator<Item = (&CellKey, &Known)> {
+        self.known.iter()
+    }
+
+    /// What was last seen of rules.
+    pub(super) fn known(&self, key: &CellKey) -> Option<&Known> {
+        self.known.get(key)
+    }
+}

@@ -1,0 +1,78 @@
+//! Which cells something needs, by what it names.
+
+use super::cells::{CellKey, Kind};
+use std::collections::BTreeSet;
+use tollgate_core::contract::{MeterName, Receipt};
+use tollgate_core::till::ReceiptKey;
+use tollgate_core::{Key, LimitName, Partition};
+
+/// The cells of a change, and which of them may be written.
+#[derive(Debug, Default)]
+pub(super) struct Wants {
+    pub(super) read: BTreeSet<CellKey>,
+    pub(super) change: BTreeSet<CellKey>,
+    /// The meters among them: their partitions may have rules of their own.
+    pub(super) meters: BTreeSet<MeterName>,
+}
+
+impl Wants {
+    /// A meter that may change, with its limit.
+    pub(super) fn pay_at(&mut self, name: &MeterName) {
+        self.change.insert(meter(name));
+        self.rules_of(name);
+    }
+
+    /// A meter that is looked at, with its limit.
+    pub(super) fn look_at(&mut self, name: &MeterName) {
+        self.read.insert(meter(name));
+        self.rules_of(name);
+    }
+
+    pub(super) fn rules_of(&mut self, name: &MeterName) {
+        self.read.insert(limit(&name.0));
+        self.meters.insert(name.clone());
+    }
+
+    pub(super) fn pay_for(&mut self, receipt: &Receipt) {
+        for line in &receipt.lines {
+            self.pay_at(&(line.limit.clone(), line.partition.clone()));
+        }
+    }
+
+    /// What is written is not only read.
+    pub(super) fn settled(mut self) -> Self {
+        self.read.retain(|key| !self.change.contains(key));
+        self
+    }
+}
+
+pub(super) fn epoch() -> CellKey {
+    CellKey { kind: Kind::Epoch, name: "epoch".into(), part: None }
+}
+
+pub(super) fn limit(name: &LimitName) -> CellKey {
+    CellKey { kind: Kind::Limit, name: name.as_str().into(), part: None }
+}
+
+pub(super) fn own(name: &LimitName, partition: &Partition) -> CellKey {
+    let part = Some(partition.as_str().into());
+    CellKey { kind: Kind::Own, name: name.as_str().into(), part }
+}
+
+pub(super) fn meter((name, partition): &MeterName) -> CellKey {
+    let part = partition.as_ref().map(|partition| partition.as_str().into());
+    CellKey { kind: Kind::Meter, name: name.as_str().into(), part }
+}
+
+pub(super) fn record(key: &Key) -> CellKey {
+    CellKey { kind: Kind::Record, name: key.as_str().into(), part: None }
+}
+
+/// Ids are one at a meter; the id comes first, for a partition may be any text.
+pub(super) fn settled(((name, partition), id): &ReceiptKey) -> CellKey {
+    let part = match partition {
+        Some(partition) => format!("{id}:{partition}"),
+        None => id.to_string(),
+    };
+    CellKey { kind: Kind::Settled, name: name.as_str().into(), part: Some(part.into()) }
+}

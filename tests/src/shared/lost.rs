@@ -1,0 +1,62 @@
+//! A store that comes back empty: what was spent is not given again by those who remember.
+
+use super::memory::{MemoryCells, Time};
+use super::world::{asking, define, passes, stage};
+use std::sync::Arc;
+use tollgate::lanes::Meters;
+use tollgate::shared::Shared;
+use tollgate::{Limit, Span};
+
+#[tokio::test]
+async fn who_remembers_starts_meters_empty_for_a_period_and_tells_the_rules_again() {
+    let (cells, store) = stage();
+    define(&store, "l", Limit::per(4, Span::from_secs(4))).await;
+    assert!(passes(&store, "l").await);
+    cells.clear();
+    assert!(!passes(&store, "l").await, "nothing is minted, though the store knows of nothing");
+    cells.wait(Span::from_secs(1));
+    assert!(passes(&store, "l").await, "it fills as a bucket does that was emptied then");
+    assert!(!passes(&store, "l").await);
+    cells.wait(Span::from_secs(4));
+    for _ in 0..4 {
+        assert!(passes(&store, "l").await);
+    }
+}
+
+#[tokio::test]
+async fn all_processes_heed_what_one_of_them_remembers() {
+    let cells = Arc::new(MemoryCells::new(Time::default()));
+    let old = Shared::new(cells.clone());
+    define(&old, "l", Limit::per_hour(4)).await;
+    assert!(passes(&old, "l").await);
+    cells.clear();
+    let new = Shared::new(cells.clone());
+    assert!(new.now().await.is_ok(), "it knows of nothing that was before, and begins anew");
+    assert!(!passes(&old, "l").await);
+    assert!(!passes(&new, "l").await);
+}
+
+#[tokio::test]
+async fn where_nobody_remembers_everything_is_new() {
+    let cells = Arc::new(MemoryCells::new(Time::default()));
+    let old = Shared::new(cells.clone());
+    define(&old, "l", Limit::per_hour(1)).await;
+    assert!(passes(&old, "l").await);
+    drop(old);
+    cells.clear();
+    let new = Shared::new(cells.clone());
+    assert!(new.consume(vec![asking("l")]).await.unwrap()[0].is_err(), "there is no such limit");
+    define(&new, "l", Limit::per_hour(1)).await;
+    assert!(passes(&new, "l").await);
+}
+
+#[tokio::test]
+async fn slots_are_free_again_a_minute_after_they_were_lost() {
+    let (cells, store) = stage();
+    define(&store, "l", Limit::concurrency(2)).await;
+    assert!(passes(&store, "l").await);
+    cells.clear();
+    assert!(!passes(&store, "l").await);
+    cells.wait(Span::from_secs(60));
+    assert!(passes(&store, "l").await);
+}

@@ -1,0 +1,129 @@
+//! Cells in the memory of the test: what a store does, without one.
+
+use parking_lot::Mutex;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use tokio::sync::Notify;
+use tollgate::lanes::Answer;
+use tollgate::shared::cells::{CellKey, Cells, Decide, Doing, Found, Kind, Wanted};
+use tollgate::{Now, Span};
+
+/// Tells the time, as the test sets it.
+pub(super) type Time = Arc<Mutex<Now>>;
+
+/// Cells in memory.
+#[derive(Default)]
+pub(super) struct MemoryCells {
+    cells: Mutex<BTreeMap<CellKey, Vec<u8>>>,
+    now: Time,
+    changes: AtomicU64,
+    /// Set while changes have to wait.
+    held: Mutex<Option<Arc<Hold>>>,
+}
+
+/// Changes that have come wait as long as this is held.
+#[derive(Default)]
+struct Hold {
+    asked: Notify,
+    released: Notify,
+}
+
+/// Lets changes go when it is dropped.
+pub(super) struct Held<'a>(&'a MemoryCells, Arc<Hold>);
+
+impl Held<'_> {
+    /// Until the first change has come.
+    pub(super) async fn until_asked(&self) {
+        self.1.asked.notified().await;
+    }
+}
+
+impl Drop for Held<'_> {
+    fn drop(&mut self) {
+        *self.0.held.lock() = None;
+        self.1.released.notify_one();
+    }
+}
+
+impl MemoryCells {
+    pub(super) fn new(now: Time) -> Self {
+        Self { now, ..Self::default() }
+    }
+
+    /// How many changes there were.
+    pub(super) fn changes(&self) -> u64 {
+        self.changes.load(Ordering::Relaxed)
+    }
+
+    /// Has the next change wait.
+    pub(super) fn hold(&self) -> Held<'_> {
+        let hold = Arc::new(Hold::default());
+        *self.held.lock() = Some(hold.clone());
+        Held(self, hold)
+    }
+
+    pub(super) fn wait(&self, span: Span) {
+        let mut now = self.now.lock();
+        *now = now.moved_to(now.at.plus(span));
+    }
+
+    /// Forgets everything, as a store does that comes back empty.
+    pub(super) fn clear(&self) {
+        self.cells.lock().clear();
+    }
+}
+
+impl Cells for MemoryCells {
+    fn change<'a>(
+        &'a self,
+        wanted: Wanted<'a>,
+        decide: &'a mut dyn Decide,
+    ) -> Doing<'a, Answer<()>> {
+        Box::pin(async move {
+            self.changes.fetch_add(1, Ordering::Relaxed);
+            let held = self.held.lock().clone();
+            if let Some(hold) = held {
+                hold.asked.notify_one();
+                hold.released.notified().await;
+            }
+            let mut cells = self.cells.lock();
+            let found = |keys: &[CellKey]| keys.iter().map(|key| cells.get(key).cloned()).collect();
+            let found = Found { read: found(wanted.read), change: found(wanted.change) };
+            let now = *self.now.lock();
+            for change in decide.decide(now, &found) {
+                let key = wanted.change[change.at].clone();
+                match change.value {
+                    Some(value) => cells.insert(key, value),
+                    None => cells.remove(&key),
+                };
+            }
+            Ok(())
+        })
+    }
+
+    fn names<'a>(
+        &'a self,
+        kind: Kind,
+        after: Option<&'a str>,
+        most: usize,
+    ) -> Doing<'a, Answer<Vec<Box<str>>>> {
+        Box::pin(async move {
+            let cells = self.cells.lock();
+            let names = cells.keys().filter(|key| key.kind == kind).map(|key| key.name.clone());
+            let mut names: Vec<_> =
+                names.filter(|name| after.is_none_or(|it| **name > *it)).collect();
+            names.dedup();
+            names.truncate(most);
+            Ok(names)
+        })
+    }
+
+    fn writes_together(&self) -> bool {
+        true
+    }
+
+    fn changes_max(&self) -> usize {
+        1
+    }
+}

@@ -1,0 +1,71 @@
+//! Requests of one process that come while the store is busy go to it as one change.
+
+use super::memory::{MemoryCells, Time};
+use super::world::{asking, define, stage};
+use std::sync::Arc;
+use tollgate::lanes::Meters;
+use tollgate::shared::Shared;
+use tollgate::{Limit, Span};
+
+#[tokio::test]
+async fn two_hundred_and_fifty_six_tasks_on_one_key_are_a_handful_of_changes() {
+    let (cells, store) = stage();
+    define(&store, "l", Limit::per_hour(200)).await;
+    let before = cells.changes();
+    let held = cells.hold();
+    let ask = |store: Shared| tokio::spawn(async move { store.consume(vec![asking("l")]).await });
+    let first = ask(store.clone());
+    held.until_asked().await;
+    let others: Vec<_> = (0..255).map(|_| ask(store.clone())).collect();
+    // Each has handed in its request once it has run up to its first wait.
+    tokio::task::yield_now().await;
+    drop(held);
+    let mut granted = usize::from(first.await.unwrap().unwrap()[0].is_ok());
+    for other in others {
+        granted += usize::from(other.await.unwrap().unwrap()[0].is_ok());
+    }
+    assert_eq!(granted, 200);
+    assert_eq!(cells.changes() - before, 2, "the first alone, and all others together");
+}
+
+#[tokio::test]
+async fn a_request_that_comes_alone_waits_for_nobody() {
+    let (cells, store) = stage();
+    define(&store, "l", Limit::per_hour(200)).await;
+    let before = cells.changes();
+    assert!(store.consume(vec![asking("l")]).await.unwrap()[0].is_ok());
+    assert_eq!(cells.changes() - before, 1);
+}
+
+#[tokio::test]
+async fn who_does_not_wait_any_more_has_paid_and_hurts_nobody() {
+    let (cells, store) = stage();
+    define(&store, "l", Limit::per_hour(3)).await;
+    let held = cells.hold();
+    let task = |store: Shared| tokio::spawn(async move { store.consume(vec![asking("l")]).await });
+    let given_up = task(store.clone());
+    held.until_asked().await;
+    given_up.abort();
+    let other = task(store.clone());
+    drop(held);
+    assert!(other.await.unwrap().unwrap()[0].is_ok());
+    let meter = store.inspect(vec![asking("l").owed().remove(0).0]).await.unwrap().remove(0);
+    assert_eq!(meter.unwrap().standing.remaining, 1);
+}
+
+#[tokio::test]
+async fn two_processes_pay_at_the_same_meters_under_the_same_rules() {
+    let now = Time::default();
+    let cells: Arc<MemoryCells> = Arc::new(MemoryCells::new(now));
+    let (one, other) = (Shared::new(cells.clone()), Shared::new(cells));
+    define(&one, "l", Limit::per_hour(3)).await;
+    for store in [&one, &other, &one] {
+        assert!(store.consume(vec![asking("l")]).await.unwrap()[0].is_ok());
+    }
+    assert!(other.consume(vec![asking("l")]).await.unwrap()[0].is_err());
+    define(&other, "l", Limit::per(5, Span::from_hours(1))).await;
+    for store in [&one, &other] {
+        assert!(store.consume(vec![asking("l")]).await.unwrap()[0].is_ok(), "seen at once");
+    }
+    assert!(one.consume(vec![asking("l")]).await.unwrap()[0].is_err());
+}
