@@ -7,7 +7,7 @@ use tollgate_stores::embedded::HistorySettings;
 
 use crate::plan::{FULL, Plan, QUICK};
 use crate::{
-    calls, decisions, drain, http, lanes, longest, machine, memory, store, waiters, waiting,
+    calls, decisions, drain, http, lanes, longest, machine, memory, shared, store, waiters, waiting,
 };
 
 /// Runs the whole comparison, or one child's part of it.
@@ -111,6 +111,18 @@ pub fn run_drain(arguments: &[String]) -> anyhow::Result<()> {
         _ => bail!("unknown arguments {arguments:?}: give none, or tenants, calls and workers"),
     };
     println!("{}\n\n{}", machine::describe(), drain::measure(&rows)?);
+    Ok(())
+}
+
+/// Runs the bench of limits in the stores of these urls.
+pub fn run_shared(urls: &[String]) -> anyhow::Result<()> {
+    if urls.is_empty() {
+        bail!("give the urls of stores: redis://…, postgres://…, nats://…");
+    }
+    println!("{}\n", machine::describe());
+    for url in urls {
+        println!("{}", shared::measure(url)?);
+    }
     Ok(())
 }
 

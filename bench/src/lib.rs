@@ -20,6 +20,7 @@ mod lanes;
 mod longest;
 mod memory;
 mod race;
+mod shared;
 mod store;
 mod waiters;
 mod waiting;
@@ -29,4 +30,4 @@ mod machine;
 mod process;
 mod table;
 
-pub use command::{run, run_calls, run_drain, run_http, run_lanes, run_store};
+pub use command::{run, run_calls, run_drain, run_http, run_lanes, run_shared, run_store};
