@@ -112,7 +112,8 @@ impl<S: Lanes + Clone + 'static> Engine<S> {
 
 impl<S: Meters + 'static> Engine<S> {
     /// Keeps limits in a store that has no lanes, or whose lanes are not used, and that other processes
-    /// may share. Spans are measured by this clock, and instants are the store's own.
+    /// may share. Spans are measured by this clock, and instants are the store's own. What passes let go
+    /// outside of a runtime is settled within the one where this is called.
     pub fn of_limits(store: S, clock: Arc<dyn Clock>) -> Result<Self, Error> {
         Self::of_limits_with(store, clock, WAITING_MAX)
     }

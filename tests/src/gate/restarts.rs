@@ -1,8 +1,9 @@
 //! What lasts: calls, limits and what was spent, over the end of a process.
 
 use super::*;
-use tollgate::Span;
-use tollgate::lanes::CallId;
+use tollgate::embedded::Embedded;
+use tollgate::lanes::{CallId, Configure, Definition, LimitName, Meters, Partition};
+use tollgate::{Clock, Span};
 
 #[tokio::test]
 async fn calls_wait_in_their_order_over_a_restart() {
@@ -50,6 +51,26 @@ async fn limits_their_pins_and_their_history_last() {
     assert_eq!(gate.limits().await.unwrap().len(), 1);
     gate.remove("ann", "l").await.unwrap();
     assert_eq!(gate.limit_state("l").await.unwrap(), None);
+}
+
+#[tokio::test]
+async fn a_limit_is_in_force_as_it_was_written_down_by_an_earlier_version() {
+    let mut opened = Opened::with(Limit::per_hour(2)).await;
+    let gate = opened.gate.take().unwrap();
+    gate.override_partition("l", "big", Some(Limit::per_hour(100))).await.unwrap();
+    patiently(gate.shut_down()).await;
+    let clock = opened.clock.clone();
+    let now = std::sync::Arc::new(move || clock.both());
+    let store = Embedded::open(opened.folder.path(), now).unwrap().store;
+    let limit = LimitName::new("l").unwrap();
+    let definition = Some(Definition::new(Limit::per_hour(1)).unwrap());
+    let overrides = vec![(limit.clone(), Partition::new("big").unwrap(), None)];
+    let cut_short = Configure { overrides, ..Configure::limit(limit, definition) };
+    store.configure(cut_short).await.unwrap().unwrap();
+    drop(store);
+    let opened = opened.reopen().await;
+    assert_eq!(opened.gate().meter("l", None).await.unwrap().standing.limit, 2);
+    assert_eq!(opened.gate().meter("l", Some("big")).await.unwrap().standing.limit, 100);
 }
 
 #[tokio::test]

@@ -21,7 +21,8 @@ pub(super) struct Asked {
 }
 
 impl<S: Meters + 'static> Engine<S> {
-    /// Pays all tolls now, or none. Never overtakes a call that waits.
+    /// Pays all tolls now, or none. Never overtakes a call that waits. Dropped before there is an answer,
+    /// it may have been paid: slots come back after half a minute.
     pub async fn consume<'a>(&self, ask: impl Asking<'a>) -> Result<Pass, Error> {
         self.pay(&ask.into_ask(), None).await
     }

@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use tokio::sync::Notify;
 use tollgate_core::contract::{Ask, MeterName};
 use tollgate_core::lanes::{Backoff, CallId};
-use tollgate_core::{Cause, LimitName, Priority, Span, Standing, Timestamp};
+use tollgate_core::{Cause, LimitName, Partition, Priority, Span, Standing, Timestamp};
 
 /// How a store that is out of reach is asked again: not by all processes at once.
 const BACKOFF: Backoff =
@@ -34,6 +34,8 @@ pub(super) struct Crowds {
 #[derive(Default)]
 struct Book {
     crowds: HashMap<MeterName, Crowd>,
+    /// Who asks the store now: what is let go meanwhile, it may have been refused for.
+    asking: BTreeMap<Rank, (Vec<MeterName>, Arc<Notify>)>,
     arrivals: u64,
 }
 
@@ -84,11 +86,13 @@ impl Crowds {
     }
 
     /// A meter may be open sooner than was told: the first who stands there asks.
-    pub(super) fn wake(&self, limit: &LimitName, partition: Option<&tollgate_core::Partition>) {
-        if self.waiting.load(Ordering::Acquire) > 0
-            && let Some(crowd) = self.book.lock().crowds.get(&(limit.clone(), partition.cloned()))
-        {
-            crowd.wake_first();
+    pub(super) fn wake(&self, limit: &LimitName, partition: Option<&Partition>) {
+        if self.waiting.load(Ordering::Acquire) > 0 {
+            let is_it = |(name, part): &MeterName| name == limit && part.as_ref() == partition;
+            let book = self.book.lock();
+            let crowd = book.crowds.get(&(limit.clone(), partition.cloned()));
+            crowd.into_iter().for_each(Crowd::wake_first);
+            book.wake_who_asks(is_it);
         }
     }
 
@@ -98,6 +102,7 @@ impl Crowds {
             let book = self.book.lock();
             let crowds = book.crowds.iter().filter(|((name, _), _)| name == limit);
             crowds.for_each(|(_, crowd)| crowd.wake_first());
+            book.wake_who_asks(|(name, _)| name == limit);
         }
     }
 
@@ -138,6 +143,12 @@ impl Book {
         })
     }
 
+    /// Whoever asks at such a meter asks once more if it is refused.
+    fn wake_who_asks(&self, is_it: impl Fn(&MeterName) -> bool) {
+        let asking = self.asking.values().filter(|(meters, _)| meters.iter().any(&is_it));
+        asking.for_each(|(_, woken)| woken.notify_one());
+    }
+
     fn leave(&mut self, meter: &MeterName, rank: Rank) {
         let Some(crowd) = self.crowds.get_mut(meter) else { return };
         let was_first = crowd.standing.first_key_value().is_some_and(|(first, _)| *first == rank);
@@ -172,7 +183,8 @@ pub(super) struct Place {
 }
 
 impl Place {
-    /// Stands behind who goes before it at one of its meters, if anyone does; says why it may not go.
+    /// Stands behind who goes before it at one of its meters, if anyone does, and says why it may not go;
+    /// if nobody does, it asks now.
     pub(super) fn stand_behind(&mut self, now: Timestamp) -> Option<Refusal> {
         let crowds = self.crowds.clone();
         let mut book = crowds.book.lock();
@@ -180,7 +192,10 @@ impl Place {
             .meters
             .iter()
             .find_map(|meter| Some((meter.clone(), book.refusal(meter, self.rank, now)?)));
-        let (meter, refusal) = found?;
+        let Some((meter, refusal)) = found else {
+            book.asking.insert(self.rank, (self.meters.clone(), self.woken.clone()));
+            return None;
+        };
         self.stand_in(&mut book, meter);
         Some(refusal)
     }
@@ -201,7 +216,8 @@ impl Place {
     pub(super) fn stand_by(&mut self, error: &Error) -> Span {
         self.failures = self.failures.saturating_add(1);
         let crowds = self.crowds.clone();
-        if let (None, Some(meter)) = (&self.stands, self.meters.first().cloned()) {
+        let meter = self.stands.clone().or_else(|| self.meters.first().cloned());
+        if let Some(meter) = meter {
             self.stand_in(&mut crowds.book.lock(), meter);
         }
         crowds.again_after(self.failures, self.rank.1, error)
@@ -214,6 +230,7 @@ impl Place {
     }
 
     fn stand_in(&mut self, book: &mut Book, meter: MeterName) {
+        book.asking.remove(&self.rank);
         if self.stands.as_ref() == Some(&meter) {
             return;
         }
@@ -226,9 +243,12 @@ impl Place {
 
 impl Drop for Place {
     fn drop(&mut self) {
+        let mut book = self.crowds.book.lock();
+        book.asking.remove(&self.rank);
         if let Some(meter) = self.stands.take() {
-            self.crowds.book.lock().leave(&meter, self.rank);
+            book.leave(&meter, self.rank);
         }
+        drop(book);
         self.crowds.waiting.fetch_sub(1, Ordering::AcqRel);
     }
 }

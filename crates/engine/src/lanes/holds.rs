@@ -150,9 +150,18 @@ impl<S: Meters + 'static> Parts<S> {
         receipt: contract::Receipt,
         cost: Cost,
     ) -> Result<(), Error> {
+        let costs = match &cost {
+            Cost::Told(told) => receipt.actual(told)?,
+            Cost::Nothing => vec![0; receipt.lines.len()],
+        };
         let answers = self.store.settle(vec![(receipt.clone(), cost)]).await?;
         answers.into_iter().collect::<Result<(), _>>()?;
-        for line in &receipt.lines {
+        let given_back = receipt
+            .lines
+            .iter()
+            .zip(costs)
+            .filter(|(line, cost)| line.payment.hold.is_some() || *cost < line.payment.weight);
+        for (line, _) in given_back {
             self.crowds.wake(&line.limit, line.partition.as_ref());
         }
         Ok(())

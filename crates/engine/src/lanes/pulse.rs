@@ -19,6 +19,8 @@ pub(super) type Chore = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 pub(super) struct Pulse {
     pub(super) clock: Arc<dyn Clock>,
+    /// Where the engine was started: for chores that begin outside of any.
+    runtime: Option<Handle>,
     /// Rung when there is something for the driver to do.
     pub(super) bell: Arc<Bell>,
     sleepers: Mutex<Sleepers>,
@@ -45,7 +47,8 @@ impl Pulse {
     pub(super) fn new(clock: Arc<dyn Clock>) -> Self {
         let (bell, sleepers, chores) = (Arc::default(), Mutex::default(), Mutex::new(Some(vec![])));
         let (pending, ended) = (AtomicUsize::new(0), Notify::new());
-        Self { clock, bell, sleepers, chores, pending, ended }
+        let runtime = Handle::try_current().ok();
+        Self { clock, runtime, bell, sleepers, chores, pending, ended }
     }
 
     /// Ready at this instant.
@@ -71,9 +74,9 @@ impl Pulse {
     /// Goes on with this for as long as the engine runs.
     pub(super) fn go_on_with(&self, chore: impl Future<Output = ()> + Send + 'static) {
         let chore: Chore = Box::pin(chore);
-        let chore = match Handle::try_current() {
-            Ok(runtime) => Box::pin(Within { runtime, chore }),
-            Err(_) => chore,
+        let chore = match Handle::try_current().ok().or_else(|| self.runtime.clone()) {
+            Some(runtime) => Box::pin(Within { runtime, chore }),
+            None => chore,
         };
         if let Some(chores) = &mut *self.chores.lock() {
             chores.push(chore);

@@ -43,6 +43,18 @@ async fn who_is_dropped_while_the_store_is_asked_hands_back_what_it_grants() {
 }
 
 #[tokio::test]
+async fn a_slot_that_is_let_go_while_the_store_is_asked_is_for_who_asks() {
+    let world = World::limited(Limit::concurrency(1)).await;
+    let held = world.engine.acquire(global("l")).await.unwrap();
+    world.store.shared.answers.forget_permits(tokio::sync::Semaphore::MAX_PERMITS);
+    let mut asking = world.comes();
+    drop(held);
+    world.engine.quiet().await;
+    world.store.shared.answers.add_permits(2);
+    assert!(is_granted(&mut asking), "it was refused, and asks once more");
+}
+
+#[tokio::test]
 async fn slots_are_held_as_long_as_a_pass_lives() {
     let world = World::limited(Limit::concurrency(1)).await;
     let held = world.engine.consume(global("l")).await.unwrap();
