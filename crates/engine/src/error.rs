@@ -317,9 +317,14 @@ pub enum StoreError {
     Kept(#[from] contract::StoreError),
     /// There are no calls here.
     #[error(
-        "this gate keeps limits in memory, and no calls: open a folder with `Tollgate::open` instead"
+        "this gate keeps limits alone, and no calls: open a folder with `Tollgate::open` instead"
     )]
     LimitsOnly,
+    /// The store does not know which meters there are.
+    #[error(
+        "a store that processes share does not list its meters: look at one by its partition instead"
+    )]
+    MetersNotListed,
     /// The thread that drives it could not be started.
     #[error("the thread that drives the store could not be started: {reason}")]
     NoThread {

@@ -23,7 +23,7 @@ use tollgate_core::Now;
 use tollgate_core::contract::{Answer, StoreError};
 
 /// Most changes under way at a time: each waits for the server, cell by cell, and little more.
-const CHANGES_MAX: usize = 32;
+pub const CHANGES_MAX: usize = 32;
 
 /// Longest name of a bucket: it is part of every subject.
 const BUCKET_BYTES_MAX: usize = 128;

@@ -30,7 +30,7 @@ use tollgate_core::contract::{Answer, StoreError};
 
 /// Changes of one process that are worth having under way: while Redis makes one, the next is on its
 /// way there, and another on its way back.
-const CHANGES_MAX: usize = 4;
+pub const CHANGES_MAX: usize = 4;
 
 /// How [`RedisCells`] are kept.
 #[derive(Clone)]

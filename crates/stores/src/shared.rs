@@ -11,6 +11,7 @@ mod codec;
 mod command;
 mod desk;
 mod hurry;
+pub mod later;
 mod memory;
 mod open;
 pub mod quick;

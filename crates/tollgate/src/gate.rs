@@ -1,6 +1,8 @@
 //! The door Rust users come through.
 
+mod backends;
 mod calls;
+mod connect;
 mod consume;
 mod events;
 mod limits;
@@ -9,12 +11,14 @@ mod meters;
 mod push;
 
 pub use calls::Worker;
+use connect::Sharing;
 pub use events::Events;
 pub use meters::Load;
 #[cfg(feature = "push")]
 pub use push::Pusher;
 
 use crate::embedded::{Disk, Embedded, HistorySettings, OpenError, RealDisk, StoreSettings};
+use crate::shared::Shared;
 use std::path::Path;
 use std::sync::Arc;
 use tollgate_core::Span;
@@ -34,7 +38,21 @@ enum Backend {
     Memory(Limiter),
     /// In a folder.
     Embedded(Engine<Embedded>),
+    /// In a store that other processes share: limits alone.
+    Shared(Engine<Shared>),
 }
+
+/// Asks the limiter in memory, or the engine of whichever store there is.
+macro_rules! on_store {
+    ($backend:expr, $limiter:ident => $in_memory:expr, $engine:ident => $kept:expr $(,)?) => {
+        match $backend {
+            $crate::gate::Backend::Memory($limiter) => $in_memory,
+            $crate::gate::Backend::Embedded($engine) => $kept,
+            $crate::gate::Backend::Shared($engine) => $kept,
+        }
+    };
+}
+use on_store;
 
 /// How a gate is made, where the defaults do not do.
 #[derive(Debug, Clone, Default)]
@@ -42,6 +60,7 @@ enum Backend {
 pub struct Builder {
     settings: Settings,
     history: HistorySettings,
+    sharing: Sharing,
 }
 
 impl Builder {
@@ -130,6 +149,22 @@ pub enum GateError {
     /// What is in it cannot be used.
     #[error(transparent)]
     Use(#[from] Error),
+    /// The url is of no store.
+    #[error(
+        "no store has urls of {scheme:?}: give one of redis://…, postgres://… or nats://…, or open a folder"
+    )]
+    NoStore {
+        /// What it begins with.
+        scheme: String,
+    },
+    /// The store is one that this program was built without.
+    #[error(
+        "this program was built without {feature}: enable that feature of the crate `tollgate`"
+    )]
+    NotBuilt {
+        /// Which feature.
+        feature: &'static str,
+    },
 }
 
 impl From<StoreError> for GateError {
@@ -150,6 +185,12 @@ impl Tollgate {
         Self::builder().open(folder).await
     }
 
+    /// Limits in the store of a url, which other processes share: `redis://…`, `postgres://…` or
+    /// `nats://…`, each behind the feature of that name.
+    pub async fn connect(url: &str) -> Result<Self, GateError> {
+        Self::builder().connect(url).await
+    }
+
     /// Starts from the defaults.
     pub fn builder() -> Builder {
         Builder::default()
@@ -158,7 +199,11 @@ impl Tollgate {
     /// Lets go of the folder, once all is settled that passes have let go of. Another handle, or a worker
     /// that runs, keeps it open until it is dropped, too.
     pub async fn shut_down(self) {
-        let Backend::Embedded(engine) = self.backend else { return };
+        let engine = match self.backend {
+            Backend::Memory(_) => return,
+            Backend::Shared(engine) => return engine.quiet().await,
+            Backend::Embedded(engine) => engine,
+        };
         engine.quiet().await;
         // The last handle waits for the disk: not on a thread that others need.
         let (done, closed) = tokio::sync::oneshot::channel::<()>();
@@ -170,11 +215,11 @@ impl Tollgate {
     }
 
     /// The limiter underneath, for code that cannot await: the same limits, the same meters. `None` if
-    /// they are kept in a folder.
+    /// they are kept elsewhere.
     pub fn limiter(&self) -> Option<&Limiter> {
         match &self.backend {
             Backend::Memory(limiter) => Some(limiter),
-            Backend::Embedded(_) => None,
+            Backend::Embedded(_) | Backend::Shared(_) => None,
         }
     }
 }

@@ -20,7 +20,7 @@ impl Tollgate {
 
     pub(super) fn engine(&self) -> Result<&Engine<Embedded>, Error> {
         match &self.backend {
-            Backend::Memory(_) => Err(StoreError::LimitsOnly.into()),
+            Backend::Memory(_) | Backend::Shared(_) => Err(StoreError::LimitsOnly.into()),
             Backend::Embedded(engine) => Ok(engine),
         }
     }
@@ -121,7 +121,7 @@ impl Tollgate {
     /// or the store has failed. Costs no write; always so in memory.
     pub fn takes_writes(&self) -> Result<(), Error> {
         match &self.backend {
-            Backend::Memory(_) => Ok(()),
+            Backend::Memory(_) | Backend::Shared(_) => Ok(()),
             Backend::Embedded(engine) => Ok(engine.store().takes_writes()?),
         }
     }
@@ -129,7 +129,7 @@ impl Tollgate {
     /// Ready when the store has failed for good; never, for a gate in memory.
     pub async fn ended(&self) {
         match &self.backend {
-            Backend::Memory(_) => std::future::pending().await,
+            Backend::Memory(_) | Backend::Shared(_) => std::future::pending().await,
             Backend::Embedded(engine) => engine.ended().await,
         }
     }

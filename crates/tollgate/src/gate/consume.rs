@@ -1,6 +1,6 @@
 //! Paying: now, for a start later, or when the turn comes.
 
-use super::{Backend, Tollgate};
+use super::{Tollgate, on_store};
 use std::future::Future;
 use tollgate_core::{Span, Standing};
 use tollgate_engine::{Acquire, Asking, Error, Pass, Receipt, Toll, TryError};
@@ -8,9 +8,10 @@ use tollgate_engine::{Acquire, Asking, Error, Pass, Receipt, Toll, TryError};
 impl Tollgate {
     /// Pays all tolls now, or none. Never overtakes a call that waits.
     pub async fn consume<'a>(&self, ask: impl Asking<'a>) -> Result<Pass, Error> {
-        match &self.backend {
-            Backend::Memory(limiter) => limiter.consume(ask),
-            Backend::Embedded(engine) => engine.consume(ask).await,
+        on_store! {
+            &self.backend,
+            limiter => limiter.consume(ask),
+            engine => engine.consume(ask).await,
         }
     }
 
@@ -22,25 +23,28 @@ impl Tollgate {
         max_wait: impl Into<Span>,
     ) -> Result<Pass, Error> {
         let max_wait = max_wait.into();
-        match &self.backend {
-            Backend::Memory(limiter) => limiter.consume_delayed(ask, max_wait),
-            Backend::Embedded(engine) => engine.consume_delayed(ask, max_wait).await,
+        on_store! {
+            &self.backend,
+            limiter => limiter.consume_delayed(ask, max_wait),
+            engine => engine.consume_delayed(ask, max_wait).await,
         }
     }
 
     /// Decides each toll on its own; faster than one by one.
     pub async fn consume_many(&self, tolls: &[Toll<'_>]) -> Vec<Result<Pass, TryError>> {
-        match &self.backend {
-            Backend::Memory(limiter) => limiter.consume_many(tolls),
-            Backend::Embedded(engine) => engine.consume_many(tolls).await,
+        on_store! {
+            &self.backend,
+            limiter => limiter.consume_many(tolls),
+            engine => engine.consume_many(tolls).await,
         }
     }
 
     /// Waits until all tolls can be paid, in turn.
     pub fn acquire<'a>(&self, ask: impl Asking<'a>) -> Acquire<'a> {
-        match &self.backend {
-            Backend::Memory(limiter) => limiter.acquire(ask),
-            Backend::Embedded(engine) => engine.acquire(ask),
+        on_store! {
+            &self.backend,
+            limiter => limiter.acquire(ask),
+            engine => engine.acquire(ask),
         }
     }
 
@@ -58,9 +62,10 @@ impl Tollgate {
 
     /// Says what `consume` would, and pays nothing.
     pub async fn peek<'a>(&self, ask: impl Asking<'a>) -> Result<Standing, Error> {
-        match &self.backend {
-            Backend::Memory(limiter) => limiter.peek(ask),
-            Backend::Embedded(engine) => engine.peek(ask).await,
+        on_store! {
+            &self.backend,
+            limiter => limiter.peek(ask),
+            engine => engine.peek(ask).await,
         }
     }
 
@@ -70,17 +75,19 @@ impl Tollgate {
         receipt: &Receipt,
         actual: &[(&str, u64)],
     ) -> Result<(), Error> {
-        match &self.backend {
-            Backend::Memory(limiter) => limiter.settle(receipt, actual),
-            Backend::Embedded(engine) => engine.settle_receipt(receipt, actual).await,
+        on_store! {
+            &self.backend,
+            limiter => limiter.settle(receipt, actual),
+            engine => engine.settle_receipt(receipt, actual).await,
         }
     }
 
     /// Hands back a call that was never started. Once.
     pub async fn hand_back(&self, receipt: &Receipt) -> Result<(), Error> {
-        match &self.backend {
-            Backend::Memory(limiter) => limiter.hand_back(receipt),
-            Backend::Embedded(engine) => engine.hand_back(receipt).await,
+        on_store! {
+            &self.backend,
+            limiter => limiter.hand_back(receipt),
+            engine => engine.hand_back(receipt).await,
         }
     }
 
@@ -90,9 +97,10 @@ impl Tollgate {
         receipt: &Receipt,
         life: impl Into<Span>,
     ) -> Result<Receipt, Error> {
-        match &self.backend {
-            Backend::Memory(limiter) => limiter.renew(receipt, life),
-            Backend::Embedded(engine) => engine.renew(receipt, life).await,
+        on_store! {
+            &self.backend,
+            limiter => limiter.renew(receipt, life),
+            engine => engine.renew(receipt, life).await,
         }
     }
 }

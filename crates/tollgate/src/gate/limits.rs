@@ -1,31 +1,34 @@
 //! Limits: defined, changed, pinned, overridden, removed, and looked at.
 
-use super::{Backend, Tollgate};
+use super::{Tollgate, on_store};
 use tollgate_core::{Definition, Limit, LimitName};
 use tollgate_engine::{Audited, Error, LimitState};
 
 impl Tollgate {
     /// Defines a limit, or changes it: at once, for waiting calls too, keeping what was spent.
     pub async fn limit(&self, name: &str, limit: Limit) -> Result<(), Error> {
-        match &self.backend {
-            Backend::Memory(limiter) => limiter.define(name, limit).map(|_| ()),
-            Backend::Embedded(engine) => engine.define(name, limit).await,
+        on_store! {
+            &self.backend,
+            limiter => limiter.define(name, limit).map(|_| ()),
+            engine => engine.define(name, limit).await,
         }
     }
 
     /// Defines a limit and writes into its history who did.
     pub async fn limit_as(&self, who: &str, name: &str, limit: Limit) -> Result<(), Error> {
-        match &self.backend {
-            Backend::Memory(limiter) => limiter.define_as(who, name, limit).map(|_| ()),
-            Backend::Embedded(engine) => engine.define_as(who, name, limit).await,
+        on_store! {
+            &self.backend,
+            limiter => limiter.define_as(who, name, limit).map(|_| ()),
+            engine => engine.define_as(who, name, limit).await,
         }
     }
 
     /// Removes a limit with all its meters.
     pub async fn remove(&self, who: &str, name: &str) -> Result<(), Error> {
-        match &self.backend {
-            Backend::Memory(limiter) => Ok(limiter.remove(who, name)?),
-            Backend::Embedded(engine) => engine.remove(who, name).await,
+        on_store! {
+            &self.backend,
+            limiter => Ok(limiter.remove(who, name)?),
+            engine => engine.remove(who, name).await,
         }
     }
 
@@ -36,9 +39,10 @@ impl Tollgate {
         partition: &str,
         limit: Option<Limit>,
     ) -> Result<(), Error> {
-        match &self.backend {
-            Backend::Memory(limiter) => Ok(limiter.override_partition(name, partition, limit)?),
-            Backend::Embedded(engine) => engine.override_partition(name, partition, limit).await,
+        on_store! {
+            &self.backend,
+            limiter => Ok(limiter.override_partition(name, partition, limit)?),
+            engine => engine.override_partition(name, partition, limit).await,
         }
     }
 
@@ -50,11 +54,10 @@ impl Tollgate {
         partition: &str,
         limit: Option<Limit>,
     ) -> Result<(), Error> {
-        match &self.backend {
-            Backend::Memory(limiter) => Ok(limiter.override_partition(name, partition, limit)?),
-            Backend::Embedded(engine) => {
-                engine.override_partition_as(who, name, partition, limit).await
-            }
+        on_store! {
+            &self.backend,
+            limiter => Ok(limiter.override_partition(name, partition, limit)?),
+            engine => engine.override_partition_as(who, name, partition, limit).await,
         }
     }
 
@@ -67,10 +70,13 @@ impl Tollgate {
     /// Puts a value over what callers define (`None`: takes it away again): a rate over their rates, calls at
     /// a time over theirs. What it does not say is as they say.
     pub async fn pin(&self, who: &str, name: &str, limit: Option<Limit>) -> Result<(), Error> {
-        match (&self.backend, limit) {
-            (Backend::Memory(limiter), Some(limit)) => Ok(limiter.pin(who, name, limit)?),
-            (Backend::Memory(limiter), None) => Ok(limiter.unpin(who, name)?),
-            (Backend::Embedded(engine), limit) => engine.pin(who, name, limit).await,
+        on_store! {
+            &self.backend,
+            limiter => match limit {
+                Some(limit) => Ok(limiter.pin(who, name, limit)?),
+                None => Ok(limiter.unpin(who, name)?),
+            },
+            engine => engine.pin(who, name, limit).await,
         }
     }
 
@@ -87,17 +93,19 @@ impl Tollgate {
 
     /// Whether a limit is defined so, as this process knows it: cheaper than to look at it.
     pub fn is_defined_as(&self, name: &str, limit: &Limit) -> bool {
-        match &self.backend {
-            Backend::Memory(limiter) => limiter.is_defined_as(name, limit),
-            Backend::Embedded(engine) => engine.is_defined_as(name, limit),
+        on_store! {
+            &self.backend,
+            limiter => limiter.is_defined_as(name, limit),
+            engine => engine.is_defined_as(name, limit),
         }
     }
 
     /// A limit as it stands, with its history.
     pub async fn limit_state(&self, name: &str) -> Result<Option<LimitState>, Error> {
-        match &self.backend {
-            Backend::Memory(limiter) => Ok(limiter.limit(name)),
-            Backend::Embedded(engine) => engine.limit(name).await,
+        on_store! {
+            &self.backend,
+            limiter => Ok(limiter.limit(name)),
+            engine => engine.limit(name).await,
         }
     }
 
@@ -107,21 +115,23 @@ impl Tollgate {
         after: Option<&str>,
         most: usize,
     ) -> Result<Vec<LimitState>, Error> {
-        match &self.backend {
-            Backend::Memory(limiter) => {
+        on_store! {
+            &self.backend,
+            limiter => {
                 let limits = limiter.limits().into_iter();
                 let is_after = |limit: &LimitState| after.is_none_or(|after| *limit.name > *after);
                 Ok(limits.filter(is_after).take(most).collect())
-            }
-            Backend::Embedded(engine) => engine.limits_after(after, most).await,
+            },
+            engine => engine.limits_after(after, most).await,
         }
     }
 
     /// All limits, sorted by name.
     pub async fn limits(&self) -> Result<Vec<LimitState>, Error> {
-        match &self.backend {
-            Backend::Memory(limiter) => Ok(limiter.limits()),
-            Backend::Embedded(engine) => engine.limits().await,
+        on_store! {
+            &self.backend,
+            limiter => Ok(limiter.limits()),
+            engine => engine.limits().await,
         }
     }
 }

@@ -1,9 +1,9 @@
 //! Meters: looked at, closed, reopened, reset.
 
-use super::{Backend, Tollgate};
-use tollgate_core::contract::Meters;
+use super::{Backend, Tollgate, on_store};
+use tollgate_core::contract::{self, Meters};
 use tollgate_core::{LimitName, RuleUse, Span};
-use tollgate_engine::{Error, MeterState, PartitionPage};
+use tollgate_engine::{Error, MeterState, PartitionPage, StoreError};
 
 /// How busy the global meter of a limit is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -20,45 +20,39 @@ impl Tollgate {
     /// How busy the global meters of limits are; `None` for those that are not defined. Cheaper than
     /// [`Self::meter`] for each.
     pub async fn loads(&self, limits: &[&str]) -> Result<Vec<Option<Load>>, Error> {
-        let engine = match &self.backend {
-            Backend::Memory(limiter) => {
-                let meters = limits.iter().map(|limit| limiter.meter(limit, None).ok());
-                return Ok(meters.map(|meter| meter.as_ref().map(Load::in_memory)).collect());
-            }
-            Backend::Embedded(engine) => engine,
-        };
-        let meters = limits.iter().map(|limit| Ok((LimitName::new(limit)?, None)));
-        let meters = meters.collect::<Result<_, Error>>()?;
-        let meters = engine.store().inspect(meters).await?;
-        let load = |meter: tollgate_core::contract::MeterState| Load {
-            waiting: meter.waiting,
-            in_flight: meter.in_flight,
-            is_closed: meter.closed.is_some(),
-        };
-        Ok(meters.into_iter().map(|meter| meter.map(load)).collect())
+        let meters = self.global_meters(limits).await?;
+        Ok(meters.into_iter().map(|meter| meter.map(|seen| seen.load)).collect())
     }
 
     /// What counts at each rule of the global meters of limits; `None` for those that are not defined.
     /// Cheaper than [`Self::meter`] for each.
     pub async fn uses(&self, limits: &[&str]) -> Result<Vec<Option<Vec<RuleUse>>>, Error> {
-        let engine = match &self.backend {
-            Backend::Memory(limiter) => {
+        let meters = self.global_meters(limits).await?;
+        Ok(meters.into_iter().map(|meter| meter.map(|seen| seen.rules)).collect())
+    }
+
+    async fn global_meters(&self, limits: &[&str]) -> Result<Vec<Option<Seen>>, Error> {
+        let names = limits.iter().map(|limit| Ok((LimitName::new(limit)?, None)));
+        let names = names.collect::<Result<_, Error>>()?;
+        on_store! {
+            &self.backend,
+            limiter => {
                 let meters = limits.iter().map(|limit| limiter.meter(limit, None).ok());
-                return Ok(meters.map(|meter| meter.map(|meter| meter.rules)).collect());
-            }
-            Backend::Embedded(engine) => engine,
-        };
-        let meters = limits.iter().map(|limit| Ok((LimitName::new(limit)?, None)));
-        let meters = meters.collect::<Result<_, Error>>()?;
-        let meters = engine.store().inspect(meters).await?;
-        Ok(meters.into_iter().map(|meter| meter.map(|meter| meter.rules)).collect())
+                Ok(meters.map(|meter| meter.map(Seen::in_memory)).collect())
+            },
+            engine => {
+                let meters = engine.store().inspect(names).await?;
+                Ok(meters.into_iter().map(|meter| meter.map(Seen::kept)).collect())
+            },
+        }
     }
 
     /// How one meter stands.
     pub async fn meter(&self, limit: &str, partition: Option<&str>) -> Result<MeterState, Error> {
-        match &self.backend {
-            Backend::Memory(limiter) => limiter.meter(limit, partition),
-            Backend::Embedded(engine) => engine.meter(limit, partition).await,
+        on_store! {
+            &self.backend,
+            limiter => limiter.meter(limit, partition),
+            engine => engine.meter(limit, partition).await,
         }
     }
 
@@ -72,6 +66,7 @@ impl Tollgate {
         match &self.backend {
             Backend::Memory(limiter) => limiter.partitions(limit, after, most),
             Backend::Embedded(engine) => engine.partitions(limit, after, most).await,
+            Backend::Shared(_) => Err(StoreError::MetersNotListed.into()),
         }
     }
 
@@ -83,32 +78,48 @@ impl Tollgate {
         span: impl Into<Span>,
         reason: &str,
     ) -> Result<(), Error> {
-        match &self.backend {
-            Backend::Memory(limiter) => limiter.close(limit, partition, span, reason),
-            Backend::Embedded(engine) => engine.close(limit, partition, span, reason).await,
+        on_store! {
+            &self.backend,
+            limiter => limiter.close(limit, partition, span, reason),
+            engine => engine.close(limit, partition, span, reason).await,
         }
     }
 
     /// Ends a closure before its time.
     pub async fn reopen(&self, limit: &str, partition: Option<&str>) -> Result<(), Error> {
-        match &self.backend {
-            Backend::Memory(limiter) => limiter.reopen(limit, partition),
-            Backend::Embedded(engine) => engine.reopen(limit, partition).await,
+        on_store! {
+            &self.backend,
+            limiter => limiter.reopen(limit, partition),
+            engine => engine.reopen(limit, partition).await,
         }
     }
 
     /// Forgets what was spent at a meter: an operator's act.
     pub async fn reset(&self, limit: &str, partition: Option<&str>) -> Result<(), Error> {
-        match &self.backend {
-            Backend::Memory(limiter) => limiter.reset(limit, partition),
-            Backend::Embedded(engine) => engine.reset(limit, partition).await,
+        on_store! {
+            &self.backend,
+            limiter => limiter.reset(limit, partition),
+            engine => engine.reset(limit, partition).await,
         }
     }
 }
 
-impl Load {
-    fn in_memory(meter: &MeterState) -> Self {
-        let is_closed = meter.closed.is_some();
-        Self { waiting: meter.waiting, in_flight: meter.in_flight, is_closed }
+/// What is told of many meters at a time.
+struct Seen {
+    load: Load,
+    rules: Vec<RuleUse>,
+}
+
+impl Seen {
+    fn in_memory(meter: MeterState) -> Self {
+        let (waiting, in_flight) = (meter.waiting, meter.in_flight);
+        let load = Load { waiting, in_flight, is_closed: meter.closed.is_some() };
+        Self { load, rules: meter.rules }
+    }
+
+    fn kept(meter: contract::MeterState) -> Self {
+        let (waiting, in_flight) = (meter.waiting, meter.in_flight);
+        let load = Load { waiting, in_flight, is_closed: meter.closed.is_some() };
+        Self { load, rules: meter.rules }
     }
 }

@@ -1,0 +1,65 @@
+//! A store that is connected to when it is first needed, and is asked for again until it is there: a
+//! process may start before its store.
+
+use super::cells::{Cells, Decide, Doing, Kind, Wanted};
+use std::sync::Arc;
+use tokio::sync::OnceCell;
+use tollgate_core::contract::Answer;
+
+/// Connects to a store, within its deadline.
+pub type Connect = Box<dyn Fn() -> Doing<'static, Answer<Arc<dyn Cells>>> + Send + Sync>;
+
+/// Cells of a store that may not be there yet.
+pub struct LaterCells {
+    connect: Connect,
+    connected: OnceCell<Arc<dyn Cells>>,
+    nature: Nature,
+}
+
+/// What is so of a store whether or not it is there.
+#[derive(Debug, Clone, Copy)]
+pub struct Nature {
+    /// See [`Cells::writes_together`].
+    pub writes_together: bool,
+    /// See [`Cells::changes_max`].
+    pub changes_max: usize,
+}
+
+impl LaterCells {
+    /// Connects so, when it is needed.
+    pub fn new(nature: Nature, connect: Connect) -> Self {
+        Self { connect, connected: OnceCell::new(), nature }
+    }
+
+    /// Connects now, if it is not.
+    pub async fn connected(&self) -> Answer<&Arc<dyn Cells>> {
+        self.connected.get_or_try_init(|| (self.connect)()).await
+    }
+}
+
+impl Cells for LaterCells {
+    fn change<'a>(
+        &'a self,
+        wanted: Wanted<'a>,
+        decide: &'a mut dyn Decide,
+    ) -> Doing<'a, Answer<()>> {
+        Box::pin(async move { self.connected().await?.change(wanted, decide).await })
+    }
+
+    fn names<'a>(
+        &'a self,
+        kind: Kind,
+        after: Option<&'a str>,
+        most: usize,
+    ) -> Doing<'a, Answer<Vec<Box<str>>>> {
+        Box::pin(async move { self.connected().await?.names(kind, after, most).await })
+    }
+
+    fn writes_together(&self) -> bool {
+        self.nature.writes_together
+    }
+
+    fn changes_max(&self) -> usize {
+        self.nature.changes_max
+    }
+}

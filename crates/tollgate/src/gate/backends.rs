@@ -1,0 +1,74 @@
+//! The stores that limits can be shared in, each behind a feature.
+
+use super::GateError;
+use super::connect::Sharing;
+#[cfg(any(feature = "nats", feature = "postgres", feature = "redis"))]
+use crate::shared::Cells;
+use crate::shared::{Connect, Nature};
+#[cfg(any(feature = "nats", feature = "postgres", feature = "redis"))]
+use std::sync::Arc;
+
+type Connecting = Result<(Nature, Connect), GateError>;
+
+#[cfg(feature = "redis")]
+pub(super) fn redis(url: &str, sharing: &Sharing) -> Connecting {
+    use crate::shared::redis::{CHANGES_MAX, RedisCells, Settings};
+    let (prefix, deadline) = (sharing.prefix(), sharing.deadline());
+    let settings = Settings { prefix, deadline, ..Settings::default() };
+    let url = url.to_owned();
+    let connect: Connect = Box::new(move || {
+        let (url, settings) = (url.clone(), settings.clone());
+        Box::pin(async move {
+            let cells: Arc<dyn Cells> = Arc::new(RedisCells::connect(&url, settings).await?);
+            Ok(cells)
+        })
+    });
+    Ok((Nature { writes_together: true, changes_max: CHANGES_MAX }, connect))
+}
+
+#[cfg(feature = "postgres")]
+pub(super) fn postgres(url: &str, sharing: &Sharing) -> Connecting {
+    use crate::shared::postgres::{PostgresCells, Settings};
+    let (schema, deadline) = (sharing.prefix(), sharing.deadline());
+    let settings = Settings { schema, deadline, ..Settings::default() };
+    let (url, changes_max) = (url.to_owned(), settings.connections);
+    let connect: Connect = Box::new(move || {
+        let (url, settings) = (url.clone(), settings.clone());
+        Box::pin(async move {
+            let cells: Arc<dyn Cells> = Arc::new(PostgresCells::connect(&url, settings).await?);
+            Ok(cells)
+        })
+    });
+    Ok((Nature { writes_together: true, changes_max }, connect))
+}
+
+#[cfg(feature = "nats")]
+pub(super) fn nats(url: &str, sharing: &Sharing) -> Connecting {
+    use crate::shared::nats::{CHANGES_MAX, NatsCells, Settings};
+    let (bucket, deadline) = (sharing.prefix(), sharing.deadline());
+    let settings = Settings { bucket, deadline, ..Settings::default() };
+    let url = url.to_owned();
+    let connect: Connect = Box::new(move || {
+        let (url, settings) = (url.clone(), settings.clone());
+        Box::pin(async move {
+            let cells: Arc<dyn Cells> = Arc::new(NatsCells::connect(&url, settings).await?);
+            Ok(cells)
+        })
+    });
+    Ok((Nature { writes_together: false, changes_max: CHANGES_MAX }, connect))
+}
+
+#[cfg(not(feature = "redis"))]
+pub(super) fn redis(_: &str, _: &Sharing) -> Connecting {
+    Err(GateError::NotBuilt { feature: "redis" })
+}
+
+#[cfg(not(feature = "postgres"))]
+pub(super) fn postgres(_: &str, _: &Sharing) -> Connecting {
+    Err(GateError::NotBuilt { feature: "postgres" })
+}
+
+#[cfg(not(feature = "nats"))]
+pub(super) fn nats(_: &str, _: &Sharing) -> Connecting {
+    Err(GateError::NotBuilt { feature: "nats" })
+}
