@@ -163,10 +163,15 @@ end
 -- The states of rules, as they are now. Each reader gets the words of a meter and the place where the
 -- state begins, and answers the state and the place behind it, or nothing where it has no port.
 
+-- All that it will ever hold is there from the start: a table that grows is made anew.
+local function bucket(s, n, fraction)
+  return {s = s, n = n, fraction = fraction, lows = {}, next_s = 0, next_n = 0, next_fraction = 0}
+end
+
 local function fresh(rule)
   local kind = rule.kind
   if kind == BUCKET then
-    return {s = now_s, n = now_n, fraction = 0, lows = {}}
+    return bucket(now_s, now_n, 0)
   elseif kind == WINDOW then
     return {s = rule.ends_s, n = rule.ends_n, spent = 0}
   end
@@ -179,10 +184,9 @@ local function read_bucket(words, place)
     return nil
   end
   if is_after(now_s, now_n, s, n) then
-    return {s = now_s, n = now_n, fraction = 0, lows = {}}, place + 4
+    return bucket(now_s, now_n, 0), place + 4
   end
-  local fraction = words[place + 2] * BILLION + words[place + 3]
-  return {s = s, n = n, fraction = fraction, lows = {}}, place + 4
+  return bucket(s, n, words[place + 2] * BILLION + words[place + 3]), place + 4
 end
 
 local function read_window(words, place, rule)
@@ -240,7 +244,7 @@ local function opened(value, definition)
     for number = 1, #rules do
       states[number] = fresh(rules[number])
     end
-    return {definition = definition, states = states, s = 0, n = 0,
+    return {definition = definition, states = states, words = {}, is_paid = false, s = 0, n = 0,
       born_s = now_s, born_n = now_n, changed_s = 0, changed_n = 0}
   end
   local words = cmsgpack.unpack(value)
@@ -273,7 +277,8 @@ local function opened(value, definition)
   if place ~= #words + 1 then
     return nil
   end
-  return {definition = definition, states = states, s = words[8], n = words[9],
+  return {definition = definition, states = states, words = words, is_paid = false,
+    s = words[8], n = words[9],
     born_s = words[10], born_n = words[11], changed_s = words[14], changed_n = words[15]}
 end
 
@@ -301,7 +306,7 @@ local function passes_bucket(rule, state, cost_s, cost_n, cost_fraction)
   if fraction > rule.fill_fraction then
     n = n + 1
   end
-  return not is_after(s, n, rule.most_s, rule.most_n)
+  return s < rule.most_s or (s == rule.most_s and n <= rule.most_n)
 end
 
 local function passes(meter, cost)
@@ -448,6 +453,8 @@ while place <= #asks do
   place = last + 2
 end
 
+local NONE = {}
+
 local function write_list(words, last, list, each)
   words[last + 1], words[last + 2] = 0, #list / each
   last = last + 2
@@ -461,9 +468,13 @@ end
 local function closed(meter)
   local definition, states = meter.definition, meter.states
   local rules = definition[4]
-  local words = {1, definition[1], definition[2], definition[3], 0, 0, '', meter.s, meter.n,
-    meter.born_s, meter.born_n, now_s, now_n, meter.changed_s, meter.changed_n}
-  local last, ends_s, ends_n = 15, now_s, now_n
+  -- Those that were read are written over: a new table would have to grow first.
+  local words = meter.words
+  local were, last, ends_s, ends_n = #words, 15, now_s, now_n
+  words[1], words[2], words[3], words[4] = 1, definition[1], definition[2], definition[3]
+  words[5], words[6], words[7], words[8], words[9] = 0, 0, '', meter.s, meter.n
+  words[10], words[11], words[12], words[13] = meter.born_s, meter.born_n, now_s, now_n
+  words[14], words[15] = meter.changed_s, meter.changed_n
   for number = 1, #rules do
     local rule, state = rules[number], states[number]
     local kind = rule.kind
@@ -487,10 +498,13 @@ local function closed(meter)
       end
     end
     words[last + 1], words[last + 2] = 0, 0
-    last = write_list(words, last + 2, state.lows or {}, 4)
+    last = write_list(words, last + 2, state.lows or NONE, 4)
     if is_after(s, n, ends_s, ends_n) then
       ends_s, ends_n = s, n
     end
+  end
+  for word = were, last + 1, -1 do
+    words[word] = nil
   end
   return cmsgpack.pack(words), ends_s, ends_n
 end
@@ -506,7 +520,7 @@ for number = 1, #uses do
     else
       -- Rounded up, and then as long again as clocks may differ.
       local life = (s - now_s) * 1000 + ceil((n - now_n) / 1000000) + KEPT_MS
-      redis.call('SET', key, value, 'PX', string.format('%.0f', life))
+      redis.call('SET', key, value, 'PX', life)
     end
     written = written + 1
   end

@@ -1,6 +1,6 @@
 //! The script that takes asks decides as the original does, and writes the same bytes.
 
-mod declined;
+mod edges;
 
 use super::super::cells::{Put, cell, change, look};
 use super::meter::{Kept, take};
@@ -268,7 +268,7 @@ fn hard() -> impl Strategy<Value = Arc<Definition>> {
         Limit::per(3, Span::from_secs(1)).burst(1_000),
         Limit::per(7, Span::from_nanos(1_234_567)).burst(100_000),
         Limit::per(1_000_000, Span::from_secs(1)).burst(1_000_000),
-        Limit::sliding_window(1_000, year),
+        Limit::sliding_window(1_000, Span::from_nanos(31_612_345_678_912_345)),
         Limit::sliding_window(UNITS_MAX, year).guard(Span::from_nanos(year.as_nanos() - 1)),
         Limit::sliding_window(300, Span::from_nanos(1_234_567)),
         Limit::fixed_window(UNITS_MAX, year).and(Limit::concurrency(UNITS_MAX)),
@@ -278,26 +278,33 @@ fn hard() -> impl Strategy<Value = Arc<Definition>> {
 
 /// Small steps, and one or two asks at a time.
 fn hard_plan() -> impl Strategy<Value = Plan> {
-    let step = prop_oneof![
-        3 => (0..40_u64).prop_map(Step::Nanos),
-        2 => (0..400_000_000_u64).prop_map(Step::Nanos),
-        1 => (Just(0), 0..6_u64).prop_map(|(meter, parts)| Step::Parts(meter, parts)),
-    ];
     let weight = prop_oneof![4 => Just(0_u64), 1 => 1..5_u64];
     let ask = (weight, 1..3_usize)
         .prop_map(|(weight, alike)| vec![PlannedAsk { at: 1, weight, life: 3_000_000_000, alike }]);
     let settles = prop::collection::vec((any::<prop::sample::Index>(), 2..6_u64), 0..2);
     let reserves = prop::option::weighted(0.05, Just(0));
-    let batch = (step, ask, settles, reserves).prop_map(|(step, asks, settles, reserves)| Batch {
-        step,
-        asks,
-        settles,
-        reserves,
-    });
+    let rest = (ask, settles, reserves);
     let starts = 1_000_000_000_000_000_000..4_000_000_000_000_000_000_u64;
-    (hard(), starts, prop::collection::vec(batch, 30..80)).prop_map(|(hard, starts, batches)| {
-        Plan { definitions: vec![hard; METERS], starts, batches }
-    })
+    // The shorter the steps, the more low points are equally far from each other.
+    (hard(), starts, select(vec![3, 40, 400_000_000_u64])).prop_flat_map(
+        move |(hard, starts, longest)| {
+            let step = prop_oneof![
+                9 => (0..longest).prop_map(Step::Nanos),
+                1 => (Just(0), 0..6_u64).prop_map(|(meter, parts)| Step::Parts(meter, parts)),
+            ];
+            let batch = (step, rest.clone()).prop_map(|(step, (asks, settles, reserves))| Batch {
+                step,
+                asks,
+                settles,
+                reserves,
+            });
+            prop::collection::vec(batch, 30..80).prop_map(move |batches| Plan {
+                definitions: vec![Arc::clone(&hard); METERS],
+                starts,
+                batches,
+            })
+        },
+    )
 }
 
 async fn compared(plan: Plan) {
