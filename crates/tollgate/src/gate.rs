@@ -1,7 +1,9 @@
 //! The door Rust users come through.
 
+#[cfg(any(feature = "nats", feature = "postgres", feature = "redis"))]
 mod backends;
 mod calls;
+#[cfg(any(feature = "nats", feature = "postgres", feature = "redis"))]
 mod connect;
 mod consume;
 mod events;
@@ -11,6 +13,7 @@ mod meters;
 mod push;
 
 pub use calls::Worker;
+#[cfg(any(feature = "nats", feature = "postgres", feature = "redis"))]
 use connect::Sharing;
 pub use events::Events;
 pub use meters::Load;
@@ -18,7 +21,7 @@ pub use meters::Load;
 pub use push::Pusher;
 
 use crate::embedded::{Disk, Embedded, HistorySettings, OpenError, RealDisk, StoreSettings};
-use crate::shared::Shared;
+use crate::shared::{Cells, Shared};
 use std::path::Path;
 use std::sync::Arc;
 use tollgate_core::Span;
@@ -60,6 +63,7 @@ use on_store;
 pub struct Builder {
     settings: Settings,
     history: HistorySettings,
+    #[cfg(any(feature = "nats", feature = "postgres", feature = "redis"))]
     sharing: Sharing,
 }
 
@@ -103,6 +107,14 @@ impl Builder {
     /// A gate in a folder of your own making: a disk that fails on purpose, say.
     pub async fn open_on(self, disk: Arc<dyn Disk>) -> Result<Tollgate, GateError> {
         self.open_disk(move || Ok(disk)).await
+    }
+
+    /// Limits in cells of your own making: a store with a connection or a pool that your program has
+    /// anyway, say.
+    pub fn share(self, cells: Arc<dyn Cells>) -> Result<Tollgate, GateError> {
+        let (clock, waiting_max) = (self.settings.clock, self.settings.waiting_max);
+        let engine = Engine::of_limits_with(Shared::new(cells), clock, waiting_max)?;
+        Ok(Tollgate { backend: Backend::Shared(engine) })
     }
 
     async fn open_disk(
@@ -183,12 +195,6 @@ impl Tollgate {
     /// time may have it.
     pub async fn open(folder: impl AsRef<Path>) -> Result<Self, GateError> {
         Self::builder().open(folder).await
-    }
-
-    /// Limits in the store of a url, which other processes share: `redis://…`, `postgres://…` or
-    /// `nats://…`, each behind the feature of that name.
-    pub async fn connect(url: &str) -> Result<Self, GateError> {
-        Self::builder().connect(url).await
     }
 
     /// Starts from the defaults.

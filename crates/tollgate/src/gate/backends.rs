@@ -2,10 +2,7 @@
 
 use super::GateError;
 use super::connect::Sharing;
-#[cfg(any(feature = "nats", feature = "postgres", feature = "redis"))]
-use crate::shared::Cells;
-use crate::shared::{Connect, Nature};
-#[cfg(any(feature = "nats", feature = "postgres", feature = "redis"))]
+use crate::shared::{Cells, Connect, Nature};
 use std::sync::Arc;
 
 type Connecting = Result<(Nature, Connect), GateError>;

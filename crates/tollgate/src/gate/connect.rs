@@ -1,11 +1,11 @@
 //! Limits in a store that other processes share.
 
-use super::{Backend, Builder, GateError, Tollgate, backends};
-use crate::shared::{Cells, Connect, LaterCells, Nature, Shared};
+use super::{Builder, GateError, Tollgate, backends};
+use crate::shared::{Connect, LaterCells, Nature};
 use std::sync::Arc;
 use tollgate_core::Span;
 use tollgate_core::contract::StoreError as KeptError;
-use tollgate_engine::{Engine, StoreError};
+use tollgate_engine::StoreError;
 
 /// The variable that names the prefix, schema or bucket where a program does not.
 const PREFIX_VARIABLE: &str = "TOLLGATE_PREFIX";
@@ -30,6 +30,17 @@ impl Sharing {
     /// A request may wait for the one before: both end within the deadline.
     pub(super) fn deadline(&self) -> std::time::Duration {
         std::time::Duration::from(self.deadline.unwrap_or(DEADLINE)) / 2
+    }
+}
+
+impl Tollgate {
+    /// Limits in the store of a url, which other processes share: `redis://…`, `postgres://…` or
+    /// `nats://…`, each behind the feature of that name.
+    ///
+    /// # Errors
+    /// As [`Builder::connect`].
+    pub async fn connect(url: &str) -> Result<Self, GateError> {
+        Self::builder().connect(url).await
     }
 }
 
@@ -63,14 +74,6 @@ impl Builder {
             tracing::warn!(%error, "the store is not there yet: it is asked for again when it is needed");
         }
         self.share(cells)
-    }
-
-    /// Limits in cells of your own making: a store with a connection or a pool that your program has
-    /// anyway, say.
-    pub fn share(self, cells: Arc<dyn Cells>) -> Result<Tollgate, GateError> {
-        let (clock, waiting_max) = (self.settings.clock, self.settings.waiting_max);
-        let engine = Engine::of_limits_with(Shared::new(cells), clock, waiting_max)?;
-        Ok(Tollgate { backend: Backend::Shared(engine) })
     }
 }
 
