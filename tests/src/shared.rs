@@ -1,5 +1,6 @@
 //! Limits that several processes share: what every store of them must do, and each beside the reference.
 
+mod ahead;
 mod cells;
 mod differential;
 mod limits;

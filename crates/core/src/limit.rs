@@ -19,9 +19,18 @@ pub const RULES_MAX: usize = 4;
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Limit {
     rules: Vec<RuleSpec>,
+    /// For how long a process may hold units that it took ahead, where several share the limit.
+    #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "is_nothing"))]
+    ahead: Span,
     /// A setting that was given to a rule that has none such.
     #[cfg_attr(feature = "serde", serde(skip))]
     misplaced: Option<LimitError>,
+}
+
+#[cfg(feature = "serde")]
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands it over so")]
+fn is_nothing(span: &Span) -> bool {
+    span.is_zero()
 }
 
 /// One rule as written.
@@ -96,12 +105,25 @@ impl RuleSpec {
     pub fn is_rate(&self) -> bool {
         !matches!(self, Self::Concurrency { .. })
     }
+
+    /// The rule with a guard that is longer by so much.
+    fn guarded(&self, by: Span) -> Result<Self, LimitError> {
+        let mut rule = self.clone();
+        match &mut rule {
+            Self::TokenBucket { guard, .. }
+            | Self::FixedWindow { guard, align: Align::FirstCall, .. }
+            | Self::SlidingWindow { guard, .. } => *guard = guard.plus(by),
+            Self::FixedWindow { .. } => return Err(LimitError::AheadOnCalendar),
+            Self::Concurrency { .. } => return Err(LimitError::AheadWithSlots),
+        }
+        Ok(rule)
+    }
 }
 
 impl Limit {
     /// The rules given, all of which must admit.
     pub fn of(rules: Vec<RuleSpec>) -> Self {
-        Self { rules, misplaced: None }
+        Self { rules, ahead: Span::ZERO, misplaced: None }
     }
 
     /// A token bucket of `limit` per `per`; its burst is `limit` unless set.
@@ -186,9 +208,24 @@ impl Limit {
         })
     }
 
+    /// Where several processes share the limit in a store: lets each take units ahead, deducted before
+    /// use, and decide by itself for up to `span`. So that the limit is kept in any case, it counts as a
+    /// [guard](Self::guard) of so long there: a burst is smaller by what flows in within it, a window
+    /// longer by it. Means nothing to a limit that one process has to itself.
+    #[must_use]
+    pub fn ahead(self, span: impl Into<Span>) -> Self {
+        Self { ahead: span.into(), ..self }
+    }
+
+    /// For how long units may be held that were taken ahead; zero if none are.
+    pub fn taken_ahead(&self) -> Span {
+        self.ahead
+    }
+
     /// Both limits under one name: all their rules must admit.
     #[must_use]
     pub fn and(mut self, other: Self) -> Self {
+        self.ahead = self.ahead.max(other.ahead);
         self.rules.extend(other.rules);
         self.misplaced = self.misplaced.or(other.misplaced);
         self
@@ -204,7 +241,10 @@ impl Limit {
         let mut rules: Vec<_> = pinned.rules.iter().chain(own).cloned().collect();
         rules.sort_by_key(|rule| !rule.is_rate());
         // More would be none: what is pinned counts in any case.
-        if rules.len() > RULES_MAX { pinned.clone() } else { Self::of(rules) }
+        if rules.len() > RULES_MAX {
+            return pinned.clone();
+        }
+        Self { ahead: self.ahead.max(pinned.ahead), ..Self::of(rules) }
     }
 
     /// The rules as written.
@@ -247,8 +287,23 @@ impl Definition {
         if rules.iter().filter(|rule| !rule.is_rate()).count() > 1 {
             return Err(LimitError::TwoConcurrencies);
         }
+        if !limit.ahead.is_zero() {
+            let guarded = limit.rules.iter().map(|rule| Rule::new(&rule.guarded(limit.ahead)?));
+            guarded.collect::<Result<Vec<_>, _>>()?;
+        }
         let capacity = rules.iter().map(Rule::capacity).min().unwrap_or(0);
         Ok(Self { limit, rules, capacity })
+    }
+
+    /// This definition where units are taken ahead: each rule has that for a guard, too.
+    pub fn with_ahead(&self) -> Result<Self, LimitError> {
+        let ahead = self.limit.ahead;
+        if ahead.is_zero() {
+            return Ok(self.clone());
+        }
+        let rules = self.limit.rules.iter().map(|rule| rule.guarded(ahead));
+        let guarded = Self::new(Limit::of(rules.collect::<Result<_, _>>()?))?;
+        Ok(Self { limit: self.limit.clone(), ..guarded })
     }
 
     /// The limit as it was written.
@@ -351,6 +406,14 @@ pub enum LimitError {
         "a window on a calendar takes no guard: its ends are fixed; lower the limit a little instead"
     )]
     GuardOnCalendar,
+    /// Units of a calendar's window cannot be held over its end.
+    #[error("a window on a calendar lends nothing ahead: its ends are fixed; leave ahead out")]
+    AheadOnCalendar,
+    /// Slots are held until they are let go.
+    #[error(
+        "calls at a time are not lent ahead: leave ahead out, or give the rate a limit of its own"
+    )]
+    AheadWithSlots,
     /// The burst would take years to fill.
     #[error(
         "a burst of {burst} at {limit} per {per} takes over ten years to fill: lower the burst or raise the limit"

@@ -5,6 +5,7 @@
 //! read for it is opened as a [`Till`](tollgate_core::till::Till), where everything is decided, in the
 //! store's time; and what changed is written.
 
+mod ahead;
 mod batch;
 pub mod cells;
 mod codec;
@@ -18,6 +19,7 @@ pub mod quick;
 mod rules;
 mod wants;
 
+use ahead::{Ahead, Lending};
 use cells::{Cells, Kind};
 use command::{
     Close, Consume, Inspect, Look, Peek, Records, Renew, Reopen, Reset, Settle, SettleLine, Spend,
@@ -37,6 +39,7 @@ use tollgate_core::{Key, LimitName, Now, Span, Standing};
 pub struct Shared {
     desk: Desk,
     cells: Arc<dyn Cells>,
+    ahead: Arc<Ahead>,
 }
 
 impl std::fmt::Debug for Shared {
@@ -48,7 +51,9 @@ impl std::fmt::Debug for Shared {
 impl Shared {
     /// Limits in these cells. Requests are seen to on the runtime that this is called on.
     pub fn new(cells: Arc<dyn Cells>) -> Self {
-        Self { desk: Desk::open(cells.clone()), cells }
+        let lending = Lending::default();
+        let desk = Desk::open(cells.clone(), lending.clone());
+        Self { desk, cells, ahead: Ahead::new(lending) }
     }
 
     /// Where cells are written one by one: once it is spent, a receipt is settled meter by meter. Cut
@@ -65,6 +70,19 @@ impl Shared {
     }
 }
 
+/// The same change, of rules as they are where units may be taken ahead.
+fn with_ahead(mut change: Configure) -> Configure {
+    let limits = change.limits.iter_mut().map(|(_, definition)| definition);
+    let own = change.overrides.iter_mut().map(|(_, _, definition)| definition);
+    for definition in limits.chain(own).flatten() {
+        // A definition was checked with what it lends.
+        if let Ok(guarded) = definition.with_ahead() {
+            *definition = guarded;
+        }
+    }
+    change
+}
+
 impl Meters for Shared {
     async fn now(&self) -> Answer<Now> {
         self.desk.ask(Tell).await
@@ -74,10 +92,15 @@ impl Meters for Shared {
         if let Err(error) = change.check_size() {
             return Ok(Err(error));
         }
-        self.desk.ask(change).await
+        self.desk.ask(with_ahead(change)).await
     }
 
     async fn consume(&self, asks: Vec<Ask>) -> Answer<Vec<Result<Paid, AskError>>> {
+        if let [ask] = &asks[..]
+            && let Some(answer) = self.ahead.consume(ask, &self.desk).await
+        {
+            return Ok(vec![answer?]);
+        }
         self.desk.ask(Consume(asks)).await
     }
 

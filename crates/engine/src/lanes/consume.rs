@@ -51,6 +51,10 @@ impl<S: Meters + 'static> Engine<S> {
     async fn pay_for(&self, ask: &Ask<'_>, delay_max: Option<Span>) -> Result<Pass, Error> {
         let mut asked = self.parts.asked(ask).await?;
         (asked.ask.delay_max, asked.is_open) = (delay_max, delay_max.is_some());
+        if !asked.has_slots && !asked.is_open && asked.estimates.is_empty() {
+            // Nobody settles it: it need not be known by itself.
+            asked.ask.life = Span::ZERO;
+        }
         self.pay_asked(asked).await
     }
 

@@ -58,6 +58,47 @@ impl Command for Consume {
     }
 }
 
+/// Pays for more than is asked, as much as passes: see [`super::ahead`].
+pub(super) struct Lend {
+    pub(super) ask: Ask,
+    pub(super) want: u64,
+    /// No more is lent than this part of what the meter holds.
+    pub(super) part: u64,
+}
+
+/// What was lent.
+pub(super) struct Lent {
+    pub(super) paid: Paid,
+    /// What was asked for.
+    pub(super) weight: u64,
+    /// What was paid for.
+    pub(super) units: u64,
+}
+
+impl Command for Lend {
+    type Answer = Result<Lent, AskError>;
+
+    fn wants(&self, wants: &mut Wants) {
+        let names = self.ask.owed();
+        names.iter().for_each(|(name, _)| wants.pay_at(name));
+    }
+
+    fn perform(&self, opened: &mut Opened) -> Self::Answer {
+        let mut ask = self.ask.clone();
+        let standing = opened.till.peek(&ask)?;
+        let [toll] = &mut ask.tolls[..] else { return Err(AskError::NoToll) };
+        let weight = toll.weight;
+        let name = (toll.limit.clone(), toll.partition.clone());
+        let rules = opened.till.rules(&name);
+        let lends = rules.is_some_and(|rules| !rules.limit().taken_ahead().is_zero());
+        let most = rules.map_or(0, |rules| rules.capacity() / self.part);
+        let there = u64::try_from(standing.remaining).unwrap_or(0);
+        let units = if lends { self.want.min(most).min(there).max(weight) } else { weight };
+        toll.weight = units;
+        Ok(Lent { paid: opened.till.consume(&ask)?, weight, units })
+    }
+}
+
 pub(super) struct Peek(pub(super) Vec<Ask>);
 
 impl Command for Peek {

@@ -1,6 +1,7 @@
 //! Where the requests of one process come together: whatever waits while the store is busy goes to it as
 //! one change. Nobody waits for more to come.
 
+use super::ahead::Lending;
 use super::batch::{Again, Agree, Asked, Batch, Request};
 use super::cells::{Cells, Wanted};
 use super::command::Command;
@@ -26,10 +27,10 @@ pub(super) struct Desk {
 
 impl Desk {
     /// Serves requests on the runtime that this is called on, until the last handle is gone.
-    pub(super) fn open(cells: Arc<dyn Cells>) -> Self {
+    pub(super) fn open(cells: Arc<dyn Cells>, lending: Lending) -> Self {
         let (requests, waiting) = mpsc::channel(WAITING_MAX);
         let permits = Arc::new(Semaphore::new(cells.changes_max().max(1)));
-        let memory = Arc::default();
+        let memory = Arc::new(Mutex::new(Memory::new(lending)));
         tokio::spawn(Clerk { cells, memory, permits }.serve(waiting));
         Self { requests }
     }

@@ -1,5 +1,6 @@
 //! What a process remembers of a store: not to decide by, but to know what to read, and what is lost.
 
+use super::ahead::Lending;
 use super::cells::{CellKey, Kind};
 use super::codec::{self, Definitions, Epoch};
 use std::collections::{BTreeMap, BTreeSet};
@@ -18,6 +19,7 @@ pub(super) struct Memory {
     with_own: BTreeSet<LimitName>,
     /// Rules of limits and of partitions, as they were last seen.
     known: BTreeMap<CellKey, Known>,
+    lending: Lending,
 }
 
 /// Rules as they were last seen.
@@ -28,6 +30,11 @@ pub(super) struct Known {
 }
 
 impl Memory {
+    /// Nothing yet. What is learnt of limits that lend is told there.
+    pub(super) fn new(lending: Lending) -> Self {
+        Self { lending, ..Self::default() }
+    }
+
     pub(super) fn epoch(&self) -> Option<Epoch> {
         self.epoch
     }
@@ -62,9 +69,19 @@ impl Memory {
             self.known.remove(key);
             let Some(bytes) = value.clone().filter(|_| has_room) else { continue };
             if let Ok(rules) = codec::timeline_read(&bytes, &mut self.definitions) {
+                self.note_lending(key, &rules);
                 self.known.insert(key.clone(), Known { bytes, rules });
             }
         }
+    }
+
+    fn note_lending(&self, key: &CellKey, rules: &Timeline) {
+        let (Kind::Limit, Ok(name)) = (key.kind, LimitName::new(&key.name)) else { return };
+        let span = rules.in_force().map(|rules| rules.limit().taken_ahead());
+        match span.filter(|span| !span.is_zero()) {
+            Some(span) => self.lending.write().insert(name, span),
+            None => self.lending.write().remove(&name),
+        };
     }
 
     /// Rules as they were last seen: what a store that lost them is told again.

@@ -2,14 +2,19 @@
 //!
 //! `b100/60000000000/150/0` is a token bucket of 100 per minute with a burst of 150 and no guard; `f` is
 //! a fixed window, on the calendar of a zone after `@`; `s` a sliding window; `c` a concurrency. Several
-//! are joined by `;`. Spans are nanoseconds. What was written once is read for good.
+//! are joined by `;`, and last may come `a` with what is taken ahead. Spans are nanoseconds. What was written once is read for good.
 
 use tollgate_core::{Align, Definition, Limit, RuleSpec, Span};
 
 /// The rules of a definition.
 pub(super) fn written(definition: &Definition) -> String {
     let rules = definition.limit().rules().iter().map(rule);
-    rules.collect::<Vec<_>>().join(";")
+    let mut text = rules.collect::<Vec<_>>().join(";");
+    let ahead = definition.limit().taken_ahead();
+    if !ahead.is_zero() {
+        text.push_str(&format!(";a{}", ahead.as_nanos()));
+    }
+    text
 }
 
 fn rule(rule: &RuleSpec) -> String {
@@ -33,10 +38,14 @@ fn rule(rule: &RuleSpec) -> String {
     }
 }
 
-/// The definition that was written so; `None` if none was.
+/// The definition that was written so, with what is taken ahead; `None` if none was.
 pub(super) fn read(text: &str) -> Option<Definition> {
-    let rules = text.split(';').map(read_rule).collect::<Option<Vec<_>>>()?;
-    Definition::new(Limit::of(rules)).ok()
+    let (rules, ahead) = match text.split_once(";a") {
+        Some((rules, ahead)) => (rules, Span::from_nanos(ahead.parse().ok()?)),
+        None => (text, Span::ZERO),
+    };
+    let rules = rules.split(';').map(read_rule).collect::<Option<Vec<_>>>()?;
+    Definition::new(Limit::of(rules).ahead(ahead)).ok()?.with_ahead().ok()
 }
 
 fn read_rule(text: &str) -> Option<RuleSpec> {
@@ -84,7 +93,7 @@ mod tests {
         for (limit, text) in each {
             let definition = Definition::new(limit).unwrap();
             assert_eq!(written(&definition), text);
-            assert_eq!(read(text), Some(definition));
+            assert_eq!(read(text), Some(definition.with_ahead().unwrap()));
         }
         for text in ["", "b1", "x1/2/3", "c", "c1;", "b1/2/3/x", "c0"] {
             assert_eq!(read(text), None, "{text}");
