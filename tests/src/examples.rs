@@ -2,6 +2,9 @@
 
 #[path = "../../crates/tollgate/examples/fail_fast.rs"]
 mod fail_fast;
+#[path = "../../crates/tollgate/examples/four_processes.rs"]
+#[expect(dead_code, reason = "its `main` takes the store from its arguments")]
+mod four_processes;
 #[path = "../../crates/tollgate/examples/llm_requests_and_tokens.rs"]
 mod llm_requests_and_tokens;
 #[path = "../../crates/tollgate/examples/tenants.rs"]
@@ -26,6 +29,7 @@ mod two_limits_at_once;
 mod weighted_calls;
 
 use crate::client::served::Served;
+use crate::servers::redis::RedisServer;
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
@@ -34,6 +38,20 @@ use tollgate_client::HistoryQuery;
 #[test]
 fn a_future_is_throttled() {
     throttle_a_future::main().unwrap();
+}
+
+/// One of the four, when it is started as that.
+#[test]
+fn one_of_four_processes() {
+    four_processes::work_if_told().unwrap();
+}
+
+#[test]
+fn four_processes_share_one_limit_and_make_no_call_too_many() {
+    let server = RedisServer::start();
+    let arguments = ["--exact", "examples::one_of_four_processes", "--nocapture"];
+    let calls = four_processes::share(&server.url(), &arguments).unwrap();
+    assert_eq!(calls.iter().sum::<u64>(), 1_000, "{calls:?}");
 }
 
 #[test]
