@@ -5,6 +5,7 @@ use super::super::super::cells::{Put, cell, change, look};
 use super::super::meter::{Kept, take};
 use super::super::{connected, say, settings, shared};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use tollgate_core::{Definition, Limit, Meter, Now, Span, Timestamp};
 use tollgate_stores::redis::{RedisCells, Settings, Taken, Tried};
 use tollgate_stores::shared::cells::{CellKey, Cells, Change, Decide, Found, Kind, Wanted};
@@ -161,6 +162,25 @@ async fn a_low_point_after_now_stays_where_it_is() {
     let _ = take(&mut kept, &quick.asks, at(100));
     let value = kept[0].as_ref().map(|kept| kept.value(at(100)));
     assert_eq!(look(&cells, &key).await, [value]);
+}
+
+#[tokio::test]
+async fn of_low_points_that_are_equally_near_the_first_is_joined() {
+    let nanos = Arc::new(AtomicU64::new(at(100).at.as_nanos()));
+    let clock = Arc::clone(&nanos);
+    let now = move || Now::both(Timestamp::from_nanos(clock.load(Ordering::Relaxed)));
+    let settings = Settings { time: Some(Arc::new(now.clone())), ..settings() };
+    let (cells, key) = (connected(&settings).await, [cell(Kind::Meter, "m")]);
+    let quick = quick(line(Limit::per_second(1_000_000)));
+    let mut kept = [None];
+    for round in 0..40 {
+        let tried = cells.try_quick(Wanted { read: &[], change: &key }, &quick).await.unwrap();
+        assert!(matches!(tried, Tried::Taken(_)), "{tried:?}");
+        let _ = take(&mut kept, &quick.asks, now());
+        let value = kept[0].as_ref().map(|kept| kept.value(now()));
+        assert_eq!(look(&cells, &key).await, [value], "after {round} steps");
+        nanos.fetch_add(1, Ordering::Relaxed);
+    }
 }
 
 #[tokio::test]
