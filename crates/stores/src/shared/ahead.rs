@@ -28,6 +28,9 @@ const SLICE_PART: u64 = 4;
 /// Limits that lend, and for how long.
 pub(super) type Lending = Arc<RwLock<HashMap<LimitName, Span>>>;
 
+/// Who waits for the first part of a slice.
+type Reply = oneshot::Sender<Answer<Result<Paid, AskError>>>;
+
 /// The slices of a process.
 pub(super) struct Ahead {
     lending: Lending,
@@ -84,9 +87,7 @@ impl Ahead {
                 let (reply, answer) = oneshot::channel();
                 let (ahead, desk, ask) = (self.clone(), desk.clone(), ask.clone());
                 // Seen through, also if nobody waits for it any more.
-                tokio::spawn(
-                    async move { ahead.fetch(name, ask, (want, span), desk, reply).await },
-                );
+                tokio::spawn(ahead.fetch(name, ask, (want, span), (desk, reply)));
                 let ended = || StoreError::Failed { reason: "its runtime has ended".to_owned() };
                 Some(answer.await.unwrap_or_else(|_| Err(ended())))
             }
@@ -128,8 +129,7 @@ impl Ahead {
         name: MeterName,
         ask: Ask,
         (want, span): (u64, Span),
-        desk: Desk,
-        reply: oneshot::Sender<Answer<Result<Paid, AskError>>>,
+        (desk, reply): (Desk, Reply),
     ) {
         // Counted from before it was paid: so it is never held for longer than that.
         let until = Instant::now() + Duration::from(span);
