@@ -27,6 +27,9 @@ local KEPT_MS = 60000
 -- More values than this do not fit on the stack of Lua.
 local KEYS_MAX = 4000
 
+-- Up to here a double counts without leaving anything out.
+local DOUBLE_MAX = 9007199254740992
+
 local BUCKET, WINDOW, SLIDING, SLOTS = 1, 2, 3, 4
 local DECLINED, BUSY, TAKEN = 0, 1, 2
 
@@ -434,14 +437,84 @@ local function named(hold_of, first, last)
   hold_of.s, hold_of.n = sum(s, n, 0, 1)
 end
 
-local granted, place = {}, 1
-while place <= #asks do
-  local count, first = asks[place], place + 4
-  local last = first + asks[place + 3] * 2 - 2
-  local hold_of = {}
-  hold_of.ends_s, hold_of.ends_n = sum(now_s, now_n, asks[place + 1], asks[place + 2])
+-- What so many asks cost that are alike; nothing if a double does not hold it, or each holds slots of
+-- its own.
+local function cost_of_many(cost, rules, count)
+  local many = {cost[1] * count}
+  for number = 1, #rules do
+    local rule, at = rules[number], number * 3 - 1
+    if rule.kind == SLOTS then
+      return nil
+    elseif rule.kind == BUCKET then
+      if rule.scale * count > DOUBLE_MAX then
+        return nil
+      end
+      local fraction = cost[at + 2] * count
+      local carry = floor(fraction / rule.scale)
+      local n = cost[at + 1] * count + carry
+      local billions = floor(n / BILLION)
+      many[at], many[at + 1] = cost[at] * count + billions, n - billions * BILLION
+      many[at + 2] = fraction - carry * rule.scale
+    end
+  end
+  return many
+end
+
+-- Whether so many that are alike pass, with what they cost together at each meter; nothing where that
+-- cannot be told.
+local function many_pass(first, last, count)
+  local many = {}
+  for place = first, last, 2 do
+    local meter = meters[asks[place]]
+    local cost = cost_of_many(costs[asks[place + 1]], meter.definition[4], count)
+    if not cost then
+      return nil
+    end
+    many[place] = cost
+  end
+  for place = first, last, 2 do
+    if not passes(meters[asks[place]], many[place]) then
+      return false
+    end
+  end
+  return true, many
+end
+
+-- Time stands still here: those that are alike and pass are the first ones, and pay at once what they
+-- would one after the other. Says how many they are; nothing if that cannot be told.
+local function take_many(first, last, count, hold_of)
+  local passed, many = many_pass(first, last, count)
+  if passed == nil then
+    return nil
+  end
+  local least, most = 0, count
+  if passed then
+    least = count
+  else
+    while most - least > 1 do
+      local middle = floor((least + most) / 2)
+      if many_pass(first, last, middle) then
+        least = middle
+      else
+        most = middle
+      end
+    end
+    if least == 0 then
+      return 0
+    end
+    passed, many = many_pass(first, last, least)
+  end
+  named(hold_of, first, last)
+  hold_of.s, hold_of.n = sum(hold_of.s, hold_of.n, 0, least - 1)
+  for place = first, last, 2 do
+    pay(meters[asks[place]], many[place], hold_of)
+  end
+  return least
+end
+
+-- Who is alike and comes after one that was refused is refused, too.
+local function take_one_by_one(first, last, count, hold_of)
   local done = 0
-  -- Time stands still here: who is alike and comes after one that was refused is refused, too.
   while done < count and all_pass(first, last) do
     named(hold_of, first, last)
     for at = first, last, 2 do
@@ -449,7 +522,17 @@ while place <= #asks do
     end
     done = done + 1
   end
-  granted[#granted + 1] = done
+  return done
+end
+
+local granted, place = {}, 1
+while place <= #asks do
+  local count, first = asks[place], place + 4
+  local last = first + asks[place + 3] * 2 - 2
+  local hold_of = {}
+  hold_of.ends_s, hold_of.ends_n = sum(now_s, now_n, asks[place + 1], asks[place + 2])
+  local done = count > 1 and take_many(first, last, count, hold_of)
+  granted[#granted + 1] = done or take_one_by_one(first, last, count, hold_of)
   place = last + 2
 end
 
