@@ -8,13 +8,11 @@ use std::future::Future;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
-use tollgate_core::contract::{Ask, Configure, Meters as _};
-use tollgate_core::{Definition, Limit, LimitName, Partition, Priority, Span, Toll};
+use tollgate::shared::Cells;
+use tollgate::{Limit, Span, Tollgate, toll};
 use tollgate_stores::nats::{self, NatsCells};
 use tollgate_stores::postgres::{self, PostgresCells};
 use tollgate_stores::redis::{self, RedisCells};
-use tollgate_stores::shared::Shared;
-use tollgate_stores::shared::cells::Cells;
 
 /// How long each row runs.
 const TIME: Duration = Duration::from_secs(3);
@@ -36,7 +34,11 @@ pub(crate) fn measure(url: &str) -> anyhow::Result<Table> {
                 rows(
                     "Redis",
                     cells,
-                    vec![("INCR", peers.incr()), ("a script a request", peers.script())],
+                    vec![
+                        ("INCR, a connection a task", peers.incr_apart(url).await?),
+                        ("INCR, one connection", peers.incr()),
+                        ("a script a request", peers.script()),
+                    ],
                 )
                 .await
             }
@@ -68,25 +70,26 @@ async fn rows(
     for (name, round) in peers {
         table.add(row(name, &round).await?);
     }
-    let store = Shared::new(cells);
-    let limit = LimitName::new("bench")?;
+    let gate = Tollgate::builder().share(cells)?;
     // Never refused: what is measured is the way, and a refusal is a shorter one.
-    let definition = Definition::new(Limit::per_second(1_000_000_000))?;
-    store.configure(Configure::limit(limit.clone(), Some(definition))).await??;
-    let round: Round = Arc::new(move |key| {
-        let (store, limit) = (store.clone(), limit.clone());
+    let limit = Limit::per_second(1_000_000_000);
+    gate.limit("bench", limit.clone()).await?;
+    gate.limit("bench-ahead", limit.ahead(Span::from_millis(20))).await?;
+    table.add(row("tollgate", &asks(&gate, "bench")).await?);
+    table.add(row("tollgate, taken ahead", &asks(&gate, "bench-ahead")).await?);
+    Ok(table)
+}
+
+/// Asks at a partition of a limit.
+fn asks(gate: &Tollgate, limit: &'static str) -> Round {
+    let gate = gate.clone();
+    Arc::new(move |key| {
+        let gate = gate.clone();
         Box::pin(async move {
-            let partition = Some(Partition::new(&format!("key-{key}"))?);
-            let tolls = vec![Toll { limit, partition, weight: 1, hears_feedback: false }];
-            let (priority, life) = (Priority::default(), Span::from_secs(30));
-            let ask = Ask { tolls, priority, delay_max: None, life };
-            let answers = store.consume(vec![ask]).await?;
-            anyhow::ensure!(answers.iter().all(Result::is_ok), "refused: {answers:?}");
+            let _pass = gate.consume(toll(limit, &format!("key-{key}"))).await?;
             Ok(())
         })
-    });
-    table.add(row("tollgate", &round).await?);
-    Ok(table)
+    })
 }
 
 async fn row(name: &str, round: &Round) -> anyhow::Result<Vec<String>> {

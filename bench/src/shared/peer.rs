@@ -2,7 +2,7 @@
 
 use super::Doing;
 use anyhow::Context as _;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 /// One round, for a key.
 pub(crate) type Round = Arc<dyn Fn(usize) -> Doing + Send + Sync>;
@@ -43,6 +43,28 @@ impl Redis {
                 Ok(())
             })
         })
+    }
+
+    /// A connection for each task: a round trip for each.
+    pub(crate) async fn incr_apart(&self, url: &str) -> anyhow::Result<Round> {
+        let client = redis::Client::open(url)?;
+        let mut free = Vec::new();
+        for _ in 0..super::TASKS {
+            free.push(client.get_multiplexed_async_connection().await?);
+        }
+        let free = Arc::new(Mutex::new(free));
+        Ok(Arc::new(move |key| {
+            let free = free.clone();
+            Box::pin(async move {
+                let taken = free.lock().map_err(|_| anyhow::anyhow!("a task panicked"))?.pop();
+                let mut connection = taken.context("there is one for each task")?;
+                let mut incr = redis::cmd("INCR");
+                incr.arg(format!("bench-incr-{key}"));
+                let _: u64 = incr.query_async(&mut connection).await?;
+                free.lock().map_err(|_| anyhow::anyhow!("a task panicked"))?.push(connection);
+                Ok(())
+            })
+        }))
     }
 
     pub(crate) fn script(&self) -> Round {
@@ -92,8 +114,19 @@ impl Nats {
     pub(crate) async fn connect(url: &str, name: &str) -> anyhow::Result<Self> {
         let context = async_nats::jetstream::new(async_nats::connect(url).await?);
         let bucket = format!("{name}-peer");
-        let config = async_nats::jetstream::kv::Config { bucket, ..Default::default() };
-        let bucket = context.create_key_value(config).await?;
+        // As a bucket is made by hand: servers before 2.10 answer less than the driver wants to know.
+        let subjects = vec![format!("$KV.{bucket}.>")];
+        let config = async_nats::jetstream::stream::Config {
+            name: format!("KV_{bucket}"),
+            subjects,
+            max_messages_per_subject: 1,
+            allow_direct: true,
+            allow_rollup: true,
+            discard: async_nats::jetstream::stream::DiscardPolicy::New,
+            ..Default::default()
+        };
+        context.create_stream(config).await?;
+        let bucket = context.get_key_value(&bucket).await?;
         bucket.put("key", "value".into()).await?;
         Ok(Self { bucket })
     }

@@ -23,7 +23,7 @@ use std::sync::Arc;
 pub struct Till {
     now: Now,
     limits: BTreeMap<LimitName, Timeline>,
-    own: BTreeMap<(LimitName, Partition), Timeline>,
+    own: Own,
     meters: BTreeMap<MeterName, KeptMeter>,
     settled: BTreeSet<ReceiptKey>,
     spent_since: Option<Now>,
@@ -134,9 +134,7 @@ impl Till {
     /// The rules in force at a meter; `None` if its limit is not defined.
     pub fn rules(&self, (limit, partition): &MeterName) -> Option<&Arc<Definition>> {
         let common = self.limits.get(limit)?.in_force()?;
-        let own = partition.as_ref().and_then(|partition| {
-            self.own.get(&(limit.clone(), partition.clone())).and_then(Timeline::in_force)
-        });
+        let own = own_rules(&self.own, limit, partition.as_ref()).and_then(Timeline::in_force);
         Some(own.unwrap_or(common))
     }
 
@@ -145,7 +143,7 @@ impl Till {
         let definition = self.rules(name)?.clone();
         let (limit, partition) = name;
         let common = self.limits.get(limit)?;
-        let own = partition.as_ref().and_then(|it| self.own.get(&(limit.clone(), it.clone())));
+        let own = own_rules(&self.own, limit, partition.as_ref());
         let (now, lost) = (self.now, self.spent_since);
         let kept = self.meters.entry(name.clone()).or_insert_with(|| {
             let meter = match lost {
@@ -159,6 +157,18 @@ impl Till {
         }
         Some(kept)
     }
+}
+
+type Own = BTreeMap<(LimitName, Partition), Timeline>;
+
+fn own_rules<'a>(
+    own: &'a Own,
+    limit: &LimitName,
+    partition: Option<&Partition>,
+) -> Option<&'a Timeline> {
+    // Most limits have none, and need not look.
+    let partition = partition.filter(|_| !own.is_empty())?;
+    own.get(&(limit.clone(), partition.clone()))
 }
 
 impl KeptMeter {

@@ -44,10 +44,10 @@ impl Request {
         for ask in &quick.asks {
             let numbers = parts.ask(ask, &mut known)?;
             match rows.last_mut().filter(|_| last == numbers) {
-                Some(alike) => *alike += 1,
+                Some(alike) => *alike += ask.count,
                 None => {
                     parts.close_row(&last, rows.last());
-                    rows.push(1);
+                    rows.push(ask.count);
                     last = numbers;
                 }
             }

@@ -63,11 +63,13 @@ impl<C: Command> Asked for Request<C> {
 pub(super) struct Batch {
     requests: Vec<Box<dyn Asked>>,
     memory: Arc<Mutex<Memory>>,
-    read: Vec<CellKey>,
-    change: Vec<CellKey>,
+    read: Arc<[CellKey]>,
+    change: Arc<[CellKey]>,
     quick: Option<Quick>,
     /// What came of the last time that it was decided.
     came: Came,
+    /// What was found is needed to take back what was written.
+    keeps_found: bool,
 }
 
 #[derive(Default)]
@@ -91,8 +93,13 @@ pub(super) enum Again {
 
 impl Batch {
     pub(super) fn new(requests: Vec<Box<dyn Asked>>, memory: Arc<Mutex<Memory>>) -> Self {
-        let (read, change, quick, came) = (Vec::new(), Vec::new(), None, Came::default());
-        Self { requests, memory, read, change, quick, came }
+        let (read, change, came) = (Arc::default(), Arc::default(), Came::default());
+        Self { requests, memory, read, change, quick: None, came, keeps_found: true }
+    }
+
+    /// For a store that writes all cells together: nothing is ever taken back.
+    pub(super) fn written_together(self) -> Self {
+        Self { keeps_found: false, ..self }
     }
 
     /// Finds out which cells are needed, as far as it is known.
@@ -123,7 +130,7 @@ impl Batch {
     }
 
     /// The cells it needs, as far as it is known: those to be read, and those that may be written.
-    pub(super) fn wanted(&mut self) -> (Vec<CellKey>, Vec<CellKey>) {
+    pub(super) fn wanted(&mut self) -> (Arc<[CellKey]>, Arc<[CellKey]>) {
         self.want();
         (self.read.clone(), self.change.clone())
     }
@@ -145,7 +152,7 @@ impl Batch {
     }
 
     fn decided(&mut self, now: Now, found: &Found) -> Result<Vec<Change>, StoreError> {
-        let keys = self.read.iter().chain(&self.change).cloned();
+        let keys = self.read.iter().chain(self.change.iter());
         let mut memory = self.memory.lock();
         let mut opened = Opened::new(now, keys, all_found(found), memory.definitions())?;
         if opened.epoch.is_none() || opened.epoch != memory.epoch() {
@@ -161,14 +168,18 @@ impl Batch {
             return Ok(Vec::new());
         }
         self.requests.iter_mut().for_each(|request| request.perform(&mut opened));
-        self.came.changes = opened.till.changes().clone();
-        Ok(opened.changes(&self.change))
+        let changes = opened.changes(&self.change);
+        if self.keeps_found {
+            self.came.changes = opened.till.changes().clone();
+        }
+        Ok(changes)
     }
 }
 
 impl Decide for Batch {
     fn decide(&mut self, now: Now, found: &Found) -> Vec<Change> {
-        self.came = Came { found: found.clone(), ..Came::default() };
+        let found_then = if self.keeps_found { found.clone() } else { Found::default() };
+        self.came = Came { found: found_then, ..Came::default() };
         match self.decided(now, found) {
             Ok(changes) => changes,
             Err(error) => {
@@ -180,7 +191,8 @@ impl Decide for Batch {
 
     fn take_back(&mut self, at: usize, now: Now, found: Option<&[u8]>) -> Change {
         let Some(key) = self.change.get(at) else { return Change { at, value: None, life: None } };
-        let before = || Change { at, value: self.came.found.change[at].clone(), life: None };
+        let found_then = || self.came.found.change.get(at).cloned().flatten();
+        let before = || Change { at, value: found_then(), life: None };
         let paid = self.came.changes.paid.iter();
         let mut paid = paid.filter(|(name, _)| wants::meter(name) == *key).peekable();
         let (Some(_), Some(found)) = (paid.peek(), found) else { return before() };

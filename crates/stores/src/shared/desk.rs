@@ -78,7 +78,7 @@ impl Clerk {
     async fn see_to(&self, requests: Vec<Box<dyn Asked>>) {
         let batch = Batch::new(requests, self.memory.clone());
         if self.cells.writes_together() {
-            return self.make(batch).await;
+            return self.make(batch.written_together()).await;
         }
         let parts = batch.apart(&self.memory);
         let mut under_way = tokio::task::JoinSet::new();

@@ -35,7 +35,15 @@ impl Hurry<'_> {
         });
         let expects = expects.collect();
         let mut known = HashMap::new();
-        let asks = asks.map(|ask| self.ask(ask, &mut known)).collect::<Option<Vec<_>>>()?;
+        let (mut put, mut last): (Vec<QuickAsk>, Option<&Ask>) = (Vec::new(), None);
+        for ask in asks {
+            match put.last_mut().filter(|_| last == Some(ask)) {
+                Some(alike) => alike.count += 1,
+                None => put.push(self.ask(ask, &mut known)?),
+            }
+            last = Some(ask);
+        }
+        let asks = put;
         Some(Quick { expects, needs_all: epoch.lost.is_some(), asks })
             .filter(|it| !it.asks.is_empty())
     }
@@ -60,7 +68,7 @@ impl Hurry<'_> {
             let at = self.change.binary_search(&wants::meter(name)).ok()?;
             Some(QuickLine { at, rules: text, seen, definition, weight: *weight })
         });
-        Some(QuickAsk { life: ask.life, lines: lines.collect::<Option<_>>()? })
+        Some(QuickAsk { count: 1, life: ask.life, lines: lines.collect::<Option<_>>()? })
     }
 
     fn rules(&self, (limit, partition): &MeterName) -> Option<Rules> {

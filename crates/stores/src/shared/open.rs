@@ -28,10 +28,10 @@ pub(super) struct Opened {
 
 impl Opened {
     /// Opens what was found of these cells.
-    pub(super) fn new(
+    pub(super) fn new<'a>(
         now: Now,
-        keys: impl Iterator<Item = CellKey>,
-        found: impl Iterator<Item = Option<Vec<u8>>>,
+        keys: impl Iterator<Item = &'a CellKey>,
+        found: impl Iterator<Item = &'a Option<Vec<u8>>>,
         definitions: &mut Definitions,
     ) -> Result<Self, StoreError> {
         let (till, epoch, with_own) = (Till::new(now), None, Vec::new());
@@ -39,7 +39,7 @@ impl Opened {
         let mut opened = Self { till, epoch, with_own, records, written };
         for (key, value) in keys.zip(found) {
             let Some(value) = value else { continue };
-            opened.put(&key, &value, definitions).map_err(|_| unreadable(&key))?;
+            opened.put(key, value, definitions).map_err(|_| unreadable(key))?;
         }
         if let Some(lost) = opened.epoch.and_then(|epoch| epoch.lost) {
             opened.till.lost_at(lost);
@@ -173,6 +173,6 @@ fn unreadable(key: &CellKey) -> StoreError {
 }
 
 /// Both halves of what was found, in the order of their keys.
-pub(super) fn all_found(found: &Found) -> impl Iterator<Item = Option<Vec<u8>>> {
-    found.read.iter().chain(&found.change).cloned()
+pub(super) fn all_found(found: &Found) -> impl Iterator<Item = &Option<Vec<u8>>> {
+    found.read.iter().chain(&found.change)
 }

@@ -17,6 +17,8 @@ pub struct Quick {
 /// An ask that pays now or not at all.
 #[derive(Debug, Clone)]
 pub struct QuickAsk {
+    /// How many such ask, one after the other.
+    pub count: usize,
     /// How long its receipt lives: so long slots are held.
     pub life: Span,
     /// What it owes, each line at another meter.

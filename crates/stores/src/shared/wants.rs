@@ -13,11 +13,17 @@ pub(super) struct Wants {
     pub(super) change: BTreeSet<CellKey>,
     /// The meters among them: their partitions may have rules of their own.
     pub(super) meters: BTreeSet<MeterName>,
+    /// The one that was paid at last: most often it is the next one, too.
+    last: Option<MeterName>,
 }
 
 impl Wants {
     /// A meter that may change, with its limit.
     pub(super) fn pay_at(&mut self, name: &MeterName) {
+        if self.last.as_ref() == Some(name) {
+            return;
+        }
+        self.last = Some(name.clone());
         self.change.insert(meter(name));
         self.rules_of(name);
     }

@@ -180,7 +180,7 @@ impl World {
         let asks = asks.iter().flat_map(|ask| {
             let here = meters.iter().filter(|meter| ask.at & (1 << **meter) != 0);
             let lines = here.map(|meter| line(*meter, ask.weight)).collect();
-            vec![QuickAsk { life: Span::from_nanos(ask.life), lines }; ask.alike]
+            vec![QuickAsk { count: 1, life: Span::from_nanos(ask.life), lines }; ask.alike]
         });
         (Quick { expects: Vec::new(), needs_all: false, asks: asks.collect() }, meters)
     }

@@ -52,7 +52,7 @@ fn line(limit: Limit) -> QuickLine {
 }
 
 fn quick(line: QuickLine) -> Quick {
-    let ask = QuickAsk { life: Span::from_secs(1), lines: vec![line] };
+    let ask = QuickAsk { count: 1, life: Span::from_secs(1), lines: vec![line] };
     Quick { expects: Vec::new(), needs_all: false, asks: vec![ask] }
 }
 
