@@ -3,9 +3,9 @@
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use tokio::sync::Notify;
-use tollgate::lanes::Answer;
+use tollgate::lanes::{Answer, StoreError};
 use tollgate::shared::cells::{CellKey, Cells, Decide, Doing, Found, Kind, Wanted};
 use tollgate::{Now, Span};
 
@@ -18,6 +18,7 @@ pub(super) struct MemoryCells {
     cells: Mutex<BTreeMap<CellKey, Vec<u8>>>,
     now: Time,
     changes: AtomicU64,
+    is_gone: AtomicBool,
     /// Set while changes have to wait.
     held: Mutex<Option<Arc<Hold>>>,
 }
@@ -56,6 +57,11 @@ impl MemoryCells {
         self.changes.load(Ordering::Relaxed)
     }
 
+    /// Is out of reach, or there again.
+    pub(super) fn fail(&self, is_gone: bool) {
+        self.is_gone.store(is_gone, Ordering::Relaxed);
+    }
+
     /// Has the next change wait.
     pub(super) fn hold(&self) -> Held<'_> {
         let hold = Arc::new(Hold::default());
@@ -86,6 +92,9 @@ impl Cells for MemoryCells {
             if let Some(hold) = held {
                 hold.asked.notify_one();
                 hold.released.notified().await;
+            }
+            if self.is_gone.load(Ordering::Relaxed) {
+                return Err(StoreError::Unreachable { reason: "it was told to be".to_owned() });
             }
             let mut cells = self.cells.lock();
             let found = |keys: &[CellKey]| keys.iter().map(|key| cells.get(key).cloned()).collect();

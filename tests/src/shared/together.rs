@@ -69,3 +69,26 @@ async fn two_processes_pay_at_the_same_meters_under_the_same_rules() {
     }
     assert!(one.consume(vec![asking("l")]).await.unwrap()[0].is_err());
 }
+
+#[tokio::test(start_paused = true)]
+async fn all_who_wait_for_a_store_that_is_gone_are_told_with_the_first() {
+    let (cells, store) = stage();
+    define(&store, "l", Limit::per_hour(200)).await;
+    let held = cells.hold();
+    let ask = |store: Shared| tokio::spawn(async move { store.consume(vec![asking("l")]).await });
+    let first = ask(store.clone());
+    held.until_asked().await;
+    let others: Vec<_> = (0..2_000).map(|_| ask(store.clone())).collect();
+    tokio::task::yield_now().await;
+    let before = cells.changes();
+    cells.fail(true);
+    drop(held);
+    assert!(first.await.unwrap().is_err());
+    for other in others {
+        assert!(other.await.unwrap().is_err());
+    }
+    assert_eq!(cells.changes(), before, "nobody waited for the store again");
+    cells.fail(false);
+    tokio::time::advance(std::time::Duration::from_millis(1)).await;
+    assert!(store.consume(vec![asking("l")]).await.unwrap()[0].is_ok());
+}

@@ -10,6 +10,7 @@ use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::sync::Arc;
 use tokio::sync::{Semaphore, mpsc};
+use tokio::time::Instant;
 use tollgate_core::contract::{Answer, StoreError};
 
 /// Most requests that go together: a script or a transaction that takes longer holds up the others.
@@ -22,8 +23,14 @@ const AGAIN_MAX: usize = 8;
 /// Takes requests, and tells what came of them.
 #[derive(Clone)]
 pub(super) struct Desk {
-    requests: mpsc::Sender<Box<dyn Asked>>,
+    requests: mpsc::Sender<Waiting>,
 }
+
+/// A request, and since when it waits.
+type Waiting = (Instant, Box<dyn Asked>);
+
+/// When the store was found out of reach last, and why.
+type Outage = Arc<Mutex<Option<(Instant, StoreError)>>>;
 
 impl Desk {
     /// Serves requests on the runtime that this is called on, until the last handle is gone.
@@ -31,13 +38,15 @@ impl Desk {
         let (requests, waiting) = mpsc::channel(WAITING_MAX);
         let permits = Arc::new(Semaphore::new(cells.changes_max().max(1)));
         let memory = Arc::new(Mutex::new(Memory::new(lending)));
-        tokio::spawn(Clerk { cells, memory, permits }.serve(waiting));
+        let clerk = Clerk { cells, memory, permits, outage: Outage::default() };
+        tokio::spawn(clerk.serve(waiting));
         Self { requests }
     }
 
     pub(super) async fn ask<C: Command>(&self, command: C) -> Answer<C::Answer> {
         let (request, answer) = Request::new(command);
-        self.requests.try_send(Box::new(request)).map_err(|error| match error {
+        let waiting: Waiting = (Instant::now(), Box::new(request));
+        self.requests.try_send(waiting).map_err(|error| match error {
             mpsc::error::TrySendError::Full(_) => StoreError::Full {
                 reason: format!("{WAITING_MAX} requests wait for it already: ask again later"),
             },
@@ -56,10 +65,11 @@ struct Clerk {
     cells: Arc<dyn Cells>,
     memory: Arc<Mutex<Memory>>,
     permits: Arc<Semaphore>,
+    outage: Outage,
 }
 
 impl Clerk {
-    async fn serve(self, mut waiting: mpsc::Receiver<Box<dyn Asked>>) {
+    async fn serve(self, mut waiting: mpsc::Receiver<Waiting>) {
         let mut requests = Vec::new();
         loop {
             // First a free hand, then whatever came until then.
@@ -67,12 +77,30 @@ impl Clerk {
             if waiting.recv_many(&mut requests, TOGETHER_MAX).await == 0 {
                 return;
             }
-            let (clerk, requests) = (self.clone(), std::mem::take(&mut requests));
+            let requests = self.still_worth_asking(&mut requests);
+            if requests.is_empty() {
+                continue;
+            }
+            let clerk = self.clone();
             tokio::spawn(async move {
                 clerk.see_to(requests).await;
                 drop(permit);
             });
         }
+    }
+
+    /// Those that came since the store was found out of reach. The others are told so: who waited with
+    /// those for whom that was found out would wait a deadline for each of them.
+    fn still_worth_asking(&self, requests: &mut Vec<Waiting>) -> Vec<Box<dyn Asked>> {
+        let outage = self.outage.lock().clone();
+        let mut left = Vec::with_capacity(requests.len());
+        for (since, request) in requests.drain(..) {
+            match &outage {
+                Some((found, error)) if since <= *found => request.answer(Err(error.clone())),
+                _ => left.push(request),
+            }
+        }
+        left
     }
 
     async fn see_to(&self, requests: Vec<Box<dyn Asked>>) {
@@ -91,6 +119,9 @@ impl Clerk {
 
     async fn make(&self, mut batch: Batch) {
         let outcome = self.made(&mut batch).await;
+        if let Err(error @ StoreError::Unreachable { .. }) = &outcome {
+            *self.outage.lock() = Some((Instant::now(), error.clone()));
+        }
         batch.answer(outcome);
     }
 
