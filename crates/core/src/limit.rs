@@ -247,6 +247,24 @@ impl Limit {
         Self { ahead: self.ahead.max(pinned.ahead), ..Self::of(rules) }
     }
 
+    /// One of so many equal parts: of each number the part, at least one, for less is none. Periods and
+    /// guards stay as they are.
+    pub fn part_of(&self, parts: u32) -> Self {
+        let part = |units: u64| (units / u64::from(parts.max(1))).max(1);
+        let mut limit = self.clone();
+        for rule in &mut limit.rules {
+            match rule {
+                RuleSpec::TokenBucket { limit, burst, .. } => {
+                    (*limit, *burst) = (part(*limit), part(*burst));
+                }
+                RuleSpec::FixedWindow { limit, .. }
+                | RuleSpec::SlidingWindow { limit, .. }
+                | RuleSpec::Concurrency { limit } => *limit = part(*limit),
+            }
+        }
+        limit
+    }
+
     /// The rules as written.
     pub fn rules(&self) -> &[RuleSpec] {
         &self.rules

@@ -4,6 +4,7 @@
 //! asks for calls that may start. Whatever waits here waits by the clock that it was given.
 
 mod acquire;
+mod alone;
 mod audit;
 mod browse;
 mod call;
@@ -17,6 +18,7 @@ mod holds;
 mod in_turn;
 mod limits;
 mod operate;
+mod out_of_reach;
 mod outcome;
 mod pulse;
 mod pushed;
@@ -27,6 +29,7 @@ mod worker;
 pub use audit::{Altered, Audited};
 pub use call::{Call, CallParts, Due, Owed};
 pub use events::{Events, Told};
+pub use out_of_reach::{LimitsSettings, OutOfReach};
 pub use outcome::{Outcome, OutcomeParts};
 pub use schedules::{Schedule, When};
 pub use worker::{Job, Worked, Worker};
@@ -36,7 +39,6 @@ pub(crate) use holds::{Doing, Held};
 
 use crate::clock::Clock;
 use crate::error::{AskError, Error, RESERVED, RESERVED_QUEUE};
-use crate::limiter::WAITING_MAX;
 use acquire::Waiting;
 use audit::Numbers;
 use claims::Claims;
@@ -44,6 +46,7 @@ use crowds::Crowds;
 use driver::Driver;
 use holds::Holds;
 use limits::{Known, UNSAID};
+use out_of_reach::Reach;
 use pulse::Pulse;
 use pushed::Pushed;
 use schedules::Ticks;
@@ -84,6 +87,8 @@ struct Parts<S> {
     ways: Box<dyn Ways<S>>,
     /// Who waits where the store has no lanes.
     crowds: Arc<Crowds>,
+    /// Whether the store is in reach.
+    reach: Reach,
     pulse: Arc<Pulse>,
     claims: Arc<Claims>,
     holds: Holds,
@@ -100,7 +105,8 @@ struct Parts<S> {
 impl<S: Lanes + Clone + 'static> Engine<S> {
     /// Drives a store by a clock, which is the store's own.
     pub async fn start(store: S, clock: Arc<dyn Clock>) -> Result<Self, Error> {
-        let parts = Parts::new(store.clone(), clock, Box::new(ByLanes), 0);
+        let settings = LimitsSettings { waiting_max: 0, ..LimitsSettings::default() };
+        let parts = Parts::new(store.clone(), clock, Box::new(ByLanes), settings);
         let driver = Arc::new(Driver::start(store, &parts.pulse, &parts.claims)?);
         parts.load_audit().await?;
         parts.load_limits().await?;
@@ -115,16 +121,16 @@ impl<S: Meters + 'static> Engine<S> {
     /// may share. Spans are measured by this clock, and instants are the store's own. What passes let go
     /// outside of a runtime is settled within the one where this is called.
     pub fn of_limits(store: S, clock: Arc<dyn Clock>) -> Result<Self, Error> {
-        Self::of_limits_with(store, clock, WAITING_MAX)
+        Self::of_limits_with(store, clock, LimitsSettings::default())
     }
 
-    /// As [`Self::of_limits`], with so many who may wait for passes at once.
+    /// As [`Self::of_limits`], where the defaults do not do.
     pub fn of_limits_with(
         store: S,
         clock: Arc<dyn Clock>,
-        waiting_max: usize,
+        settings: LimitsSettings,
     ) -> Result<Self, Error> {
-        let parts = Parts::new(store, clock, Box::new(ByTurns), waiting_max);
+        let parts = Parts::new(store, clock, Box::new(ByTurns), settings);
         let driver = Arc::new(Driver::of_chores(&parts.pulse, &parts.claims)?);
         Ok(Self { parts, driver })
     }
@@ -363,14 +369,16 @@ impl<S> Parts<S> {
         store: S,
         clock: Arc<dyn Clock>,
         ways: Box<dyn Ways<S>>,
-        waiting_max: usize,
+        settings: LimitsSettings,
     ) -> Arc<Self> {
         let run = clock.wall();
-        let (waiting, crowds) = (Waiting::new(run), Crowds::new(waiting_max, run.as_nanos()));
+        let (waiting, crowds) = (Waiting::new(run), Crowds::new(settings.waiting_max));
+        let reach = Reach::new(settings.out_of_reach, clock.clone(), run.as_nanos());
         Arc::new(Self {
             store,
             ways,
             crowds: Arc::new(crowds),
+            reach,
             pulse: Arc::new(Pulse::new(clock)),
             claims: Arc::default(),
             holds: Holds::default(),

@@ -26,8 +26,8 @@ pub use clock::{Ahead, Bell, Clock, CoarseClock, ManualClock, SystemClock};
 pub use envelope::{CostPath, Delivery, Envelope, SpanId, TraceParent};
 pub use error::{AskError, Error, RESERVED_QUEUE, Refusal, StoreError, TryError};
 pub use lanes::{
-    Altered, Audited, Call, CallParts, Due, Engine, Events, Job, Outcome, OutcomeParts, Owed,
-    Schedule, Told, When, Worked, Worker,
+    Altered, Audited, Call, CallParts, Due, Engine, Events, Job, LimitsSettings, OutOfReach,
+    Outcome, OutcomeParts, Owed, Schedule, Told, When, Worked, Worker,
 };
 pub use limiter::operate::{MeterState, PartitionPage};
 pub use limiter::{Limiter, Settings};

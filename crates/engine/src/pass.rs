@@ -123,8 +123,17 @@ impl Pass {
     }
 
     /// The pass with what it holds in a store.
-    pub(crate) fn held(self, held: Box<dyn Held>) -> Self {
-        Self { paid: Some(Box::new(Paid::Kept(held))), ..self }
+    pub(crate) fn held(mut self, held: Box<dyn Held>) -> Self {
+        self.paid = Some(Box::new(Paid::Kept(held)));
+        self
+    }
+
+    /// The pass as something else holds what it may settle or must let go.
+    pub(crate) fn wrapped(mut self, hold: impl FnOnce(Self) -> Box<dyn Held>) -> Self {
+        let (delay, tightest, stand) = (self.delay, self.tightest, self.stand);
+        let Some(paid) = self.paid.take() else { return self };
+        let held = hold(Self { delay, tightest, stand, paid: Some(paid) });
+        self.held(held)
     }
 
     /// A pass with nothing to settle or hold.

@@ -25,6 +25,16 @@ pub(crate) fn failed(error: &Error) {
     }
 }
 
+/// Counts an ask that was granted without the store, which could not be asked.
+pub(crate) fn admitted() {
+    count("tollgate_store_failed_admitted_total", Vec::new());
+}
+
+/// Counts an ask that was decided by this process's part of the limits, without the store.
+pub(crate) fn shared() {
+    count("tollgate_store_failed_shared_total", Vec::new());
+}
+
 fn throttled(refusal: &Refusal) {
     tracing::debug!(
         limit = &*refusal.limit,

@@ -26,7 +26,9 @@ use std::path::Path;
 use std::sync::Arc;
 use tollgate_core::Span;
 use tollgate_core::contract::StoreError as KeptError;
-use tollgate_engine::{Ahead, Clock, Engine, Error, Limiter, Settings, StoreError};
+use tollgate_engine::{
+    Ahead, Clock, Engine, Error, Limiter, LimitsSettings, OutOfReach, Settings, StoreError,
+};
 
 /// One set of limits, and the calls that wait for them. Clones share it.
 #[derive(Debug, Clone)]
@@ -63,6 +65,7 @@ use on_store;
 pub struct Builder {
     settings: Settings,
     history: HistorySettings,
+    out_of_reach: OutOfReach,
     #[cfg(any(feature = "nats", feature = "postgres", feature = "redis"))]
     sharing: Sharing,
 }
@@ -93,6 +96,14 @@ impl Builder {
         self
     }
 
+    /// What becomes of asks while a store that processes share is out of reach or full: they fail unless
+    /// something else is chosen. One that has failed in another way is always told, for somebody must
+    /// mend it.
+    pub fn when_out_of_reach(mut self, choice: OutOfReach) -> Self {
+        self.out_of_reach = choice;
+        self
+    }
+
     /// A gate in memory.
     pub fn memory(self) -> Tollgate {
         Tollgate { backend: Backend::Memory(Limiter::new(self.settings)) }
@@ -113,7 +124,8 @@ impl Builder {
     /// anyway, say.
     pub fn share(self, cells: Arc<dyn Cells>) -> Result<Tollgate, GateError> {
         let (clock, waiting_max) = (self.settings.clock, self.settings.waiting_max);
-        let engine = Engine::of_limits_with(Shared::new(cells), clock, waiting_max)?;
+        let settings = LimitsSettings { waiting_max, out_of_reach: self.out_of_reach };
+        let engine = Engine::of_limits_with(Shared::new(cells), clock, settings)?;
         Ok(Tollgate { backend: Backend::Shared(engine) })
     }
 

@@ -84,16 +84,36 @@ impl<S: Meters + 'static> Engine<S> {
         let clock = &self.parts.pulse.clock;
         let until = max_wait.map(|wait| clock.now().plus(wait));
         let wait = async || {
+            if let Some(error) = self.parts.reach.left_alone() {
+                return Err(error);
+            }
             let asked = Asked { is_open: true, ..self.asked_in_reach(ask, until).await? };
             let left = until.map(|until| until.since(clock.now()));
             self.parts.ways.acquire(self.clone(), asked, left).await
         };
-        let pass = wait().await;
-        match &pass {
-            // As when it is consumed.
-            Err(error) if self.parts.was_removed(ask, error) => wait().await,
-            _ => pass,
+        loop {
+            let pass = match wait().await {
+                // As when it is consumed.
+                Err(error) if self.parts.was_removed(ask, &error) => wait().await,
+                pass => pass,
+            };
+            match pass {
+                Err(error) if error.may_pass() && self.parts.reach.does_without() => {
+                    if let Some(pass) = self.wait_alone(ask, until, &error).await? {
+                        return Ok(pass);
+                    }
+                }
+                pass => return pass,
+            }
         }
+    }
+
+    /// Asks the store once for one that would wait its turn.
+    pub(super) async fn pay_in_turn(&self, ask: &Ask<'_>) -> Result<Pass, Error> {
+        let asked = Asked { is_open: true, ..self.parts.asked(ask).await? };
+        self.parts.check_turn(&asked.ask)?;
+        let given = self.ask_now(&asked).await?.map_err(|error| self.parts.refused(error))?;
+        Ok(given.into_pass())
     }
 }
 
@@ -111,9 +131,14 @@ impl<S: Meters + 'static> Engine<S> {
             let now = parts.pulse.clock.now();
             let is_late = until.is_some_and(|until| until <= now) || parts.pulse.has_ended();
             match asked {
-                Err(error) if error.may_pass() && parts.ways.is_patient() && !is_late => {
+                Err(error)
+                    if error.may_pass()
+                        && parts.ways.is_patient()
+                        && !parts.reach.does_without()
+                        && !is_late =>
+                {
                     failures += 1;
-                    let again = now.plus(parts.crowds.again_after(failures, 0, &error));
+                    let again = now.plus(parts.reach.again_after(failures));
                     parts.pulse.sleep_until(again.min(until.unwrap_or(again))).await;
                 }
                 asked => return asked,

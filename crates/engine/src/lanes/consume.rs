@@ -1,6 +1,8 @@
 //! Paying in a store: now or be refused, now for a start later, or look without paying.
 
+use super::alone::Start;
 use super::holds::{Given, HOLD, bare};
+use super::out_of_reach::Instead;
 use super::{Engine, Parts};
 use crate::ask::{Ask, Asking, TOLLS_MAX, Toll};
 use crate::error::{AskError, Error, Refusal, TryError};
@@ -39,16 +41,29 @@ impl<S: Meters + 'static> Engine<S> {
     }
 
     async fn pay(&self, ask: &Ask<'_>, delay_max: Option<Span>) -> Result<Pass, Error> {
-        let paid = self.pay_for(ask, delay_max).await;
-        match &paid {
-            // A limit that comes along is defined again if it was removed elsewhere.
-            Err(error) if self.parts.was_removed(ask, error) => self.pay_for(ask, delay_max).await,
-            _ => paid,
-        }
-        .inspect_err(report::failed)
+        let (start, mut failures) = (delay_max.map_or(Start::Now, Start::Within), 0);
+        let paid = loop {
+            let paid = match self.pay_for(ask, delay_max).await {
+                // A limit that comes along is defined again if it was removed elsewhere.
+                Err(error) if self.parts.was_removed(ask, &error) => {
+                    self.pay_for(ask, delay_max).await
+                }
+                paid => paid,
+            };
+            let Err(error) = paid else { break paid };
+            match self.parts.instead(error, &mut failures).await {
+                Ok(Instead::Again) => {}
+                Ok(Instead::Alone(error)) => break self.pay_alone(ask, start, &error),
+                Err(error) => break Err(error),
+            }
+        };
+        paid.inspect_err(report::failed)
     }
 
     async fn pay_for(&self, ask: &Ask<'_>, delay_max: Option<Span>) -> Result<Pass, Error> {
+        if let Some(error) = self.parts.reach.left_alone() {
+            return Err(error);
+        }
         let mut asked = self.parts.asked(ask).await?;
         (asked.ask.delay_max, asked.is_open) = (delay_max, delay_max.is_some());
         if !asked.has_slots && !asked.is_open && asked.estimates.is_empty() {
@@ -66,19 +81,41 @@ impl<S: Meters + 'static> Engine<S> {
 
     /// Decides each toll on its own, all in one go.
     pub async fn consume_many(&self, tolls: &[Toll<'_>]) -> Vec<Result<Pass, TryError>> {
+        let mut failures = 0;
+        loop {
+            let error = match self.pay_each(tolls).await {
+                Ok(each) => return each,
+                Err(error) => error,
+            };
+            match self.parts.instead(error, &mut failures).await {
+                Ok(Instead::Again) => {}
+                Ok(Instead::Alone(error)) => {
+                    let alone = |toll: &Toll<'_>| {
+                        Ok(self.pay_alone(&(*toll).into(), Start::Now, &error)?)
+                    };
+                    return tolls.iter().map(alone).collect();
+                }
+                Err(error) => return tolls.iter().map(|_| Err(error.clone().into())).collect(),
+            }
+        }
+    }
+
+    /// Asks the store for each, in one go.
+    async fn pay_each(&self, tolls: &[Toll<'_>]) -> Result<Vec<Result<Pass, TryError>>, Error> {
+        if let Some(error) = self.parts.reach.left_alone() {
+            return Err(error);
+        }
         let mut asked = Vec::with_capacity(tolls.len());
         for toll in tolls {
-            let one = self.parts.asked(&(*toll).into()).await;
-            asked.push(one.and_then(|one| self.parts.check_turn(&one.ask).map(|()| one)));
+            match self.parts.asked(&(*toll).into()).await {
+                Err(error) if error.may_pass() => return Err(error),
+                one => {
+                    asked.push(one.and_then(|one| self.parts.check_turn(&one.ask).map(|()| one)))
+                }
+            }
         }
         let asks = asked.iter().flatten().map(|asked| asked.ask.clone()).collect();
-        let answers = match self.parts.store.consume(asks).await {
-            Ok(answers) => answers,
-            Err(error) => {
-                let failed = |_| Err(Error::from(error.clone()).into());
-                return tolls.iter().map(failed).collect();
-            }
-        };
+        let answers = self.parts.heard(self.parts.store.consume(asks).await)?;
         let (mut answers, mut each) = (answers.into_iter(), Vec::with_capacity(tolls.len()));
         for asked in asked {
             let answer = match asked {
@@ -87,7 +124,7 @@ impl<S: Meters + 'static> Engine<S> {
             };
             each.push(answer.map_err(TryError::from));
         }
-        each
+        Ok(each)
     }
 
     async fn answer(
@@ -102,9 +139,28 @@ impl<S: Meters + 'static> Engine<S> {
 
     /// Says what `consume` would, and pays nothing.
     pub async fn peek<'a>(&self, ask: impl Asking<'a>) -> Result<Standing, Error> {
-        let asked = self.parts.asked(&ask.into_ask()).await?;
+        let (ask, mut failures) = (ask.into_ask(), 0);
+        loop {
+            let error = match self.peek_once(&ask).await {
+                Err(error) => error,
+                standing => return standing,
+            };
+            match self.parts.instead(error, &mut failures).await? {
+                Instead::Again => {}
+                Instead::Alone(error) => return self.peek_alone(&ask, &error),
+            }
+        }
+    }
+
+    async fn peek_once(&self, ask: &Ask<'_>) -> Result<Standing, Error> {
+        if let Some(error) = self.parts.reach.left_alone() {
+            return Err(error);
+        }
+        let asked = self.parts.asked(ask).await?;
         self.parts.check_turn(&asked.ask)?;
-        let mut answers = self.parts.store.peek(vec![asked.ask]).await?;
+        // One that is full may still be looked at: that it answers this says nothing.
+        let answers = self.parts.store.peek(vec![asked.ask]).await;
+        let mut answers = answers.map_err(|error| self.parts.noted(error.into()))?;
         let answer = answers.pop().unwrap_or(Err(contract::AskError::NoToll));
         answer.map_err(|error| self.parts.refused(error))
     }
@@ -139,7 +195,18 @@ impl<S: Meters + 'static> Engine<S> {
                 .then(|| Receipt { expires, ..receipt.clone() })
                 .ok_or_else(|| AskError::ReceiptSpent.into());
         }
-        let mut renewed = self.parts.store.renew(vec![receipt.to_kept()?], life).await?;
+        let (receipt, mut failures) = (receipt.to_kept()?, 0);
+        let mut renewed = loop {
+            let renewed = self.parts.store.renew(vec![receipt.clone()], life).await;
+            let error = match self.parts.heard(renewed) {
+                Ok(renewed) => break renewed,
+                Err(error) => error,
+            };
+            match self.parts.instead(error, &mut failures).await? {
+                Instead::Again => {}
+                Instead::Alone(error) => return Err(error),
+            }
+        };
         Ok(renewed.pop().unwrap_or(Err(ReceiptError::Spent))?.into())
     }
 
@@ -174,10 +241,12 @@ impl<S: Meters + 'static> Parts<S> {
         for toll in &ask.tolls {
             let limit = LimitName::new(toll.name())?;
             if let Some(definition) = toll.definition {
-                self.define_inline(&limit, definition).await?;
+                let defined = self.define_inline(&limit, definition).await;
+                defined.map_err(|error| self.noted(error))?;
             }
             if !self.known.is_known(&limit) {
-                self.ways.look_up(self, &limit).await?;
+                let found = self.ways.look_up(self, &limit).await;
+                found.map_err(|error| self.noted(error))?;
             }
             has_slots |= self.known.may_have_slots(&limit, toll.partition());
             if toll.is_estimate && !estimates.contains(&limit) {
@@ -194,7 +263,7 @@ impl<S: Meters + 'static> Parts<S> {
     }
 
     /// Refuses an ask that would overtake who stands in line here.
-    fn check_turn(&self, ask: &contract::Ask) -> Result<(), Error> {
+    pub(super) fn check_turn(&self, ask: &contract::Ask) -> Result<(), Error> {
         match self.crowds.refusal(ask, || self.pulse.clock.now()) {
             Some(refusal) => Err(refusal.into()),
             None => Ok(()),
@@ -206,7 +275,7 @@ impl<S: Meters + 'static> Parts<S> {
         self: &Arc<Self>,
         asked: &Asked,
     ) -> Result<Result<Paid, contract::AskError>, Error> {
-        let mut answers = self.store.consume(vec![asked.ask.clone()]).await?;
+        let mut answers = self.heard(self.store.consume(vec![asked.ask.clone()]).await)?;
         let paid = answers.pop().unwrap_or(Err(contract::AskError::NoToll));
         self.as_expected(asked, paid).await
     }
@@ -239,7 +308,7 @@ impl<S: Meters + 'static> Parts<S> {
         }
         // They would be held for a day if this process died: what lives as long as a sign of life is
         // asked for instead.
-        self.settle_now(paid.receipt, Cost::Nothing).await?;
+        self.hand_back_surely(paid.receipt).await?;
         let ask = contract::Ask { life: HOLD, ..asked.ask.clone() };
         let mut answers = self.store.consume(vec![ask]).await?;
         Ok(answers.pop().unwrap_or(Err(contract::AskError::NoToll)))
@@ -275,7 +344,20 @@ impl<S: Meters + 'static> Parts<S> {
             };
             return self.try_finish(&Hold::Lease(lease), &told).await.map_err(lease_lost);
         }
-        self.settle_now(receipt.to_kept()?, cost).await
+        let (receipt, mut failures) = (receipt.to_kept()?, 0);
+        loop {
+            let error = match self.settle_now(receipt.clone(), cost.clone()).await {
+                // The time before, whose answer was lost, it was settled.
+                Err(Error::Invalid(AskError::ReceiptSpent)) if failures > 0 => return Ok(()),
+                Err(error) => error,
+                Ok(()) => return Ok(()),
+            };
+            match self.instead(error, &mut failures).await? {
+                Instead::Again => {}
+                // Whoever has the receipt can settle it later.
+                Instead::Alone(error) => return Err(error),
+            }
+        }
     }
 }
 

@@ -9,25 +9,17 @@ use parking_lot::Mutex;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use tokio::sync::Notify;
 use tollgate_core::contract::{Ask, MeterName};
-use tollgate_core::lanes::{Backoff, CallId};
-use tollgate_core::{Cause, LimitName, Partition, Priority, Span, Standing, Timestamp};
-
-/// How a store that is out of reach is asked again: not by all processes at once.
-const BACKOFF: Backoff =
-    Backoff { first: Span::from_millis(100), most: Span::from_secs(5), jitter: 50 };
+use tollgate_core::{Cause, LimitName, Partition, Priority, Standing, Timestamp};
 
 /// The crowds at all meters.
 pub(super) struct Crowds {
     /// Most who may wait at once.
     most: usize,
-    /// Tells this process from others where they would do the same at once.
-    seed: u64,
     /// How many wait: where nobody does, nobody is in the way.
     waiting: AtomicUsize,
-    is_out_of_reach: AtomicBool,
     book: Mutex<Book>,
 }
 
@@ -51,9 +43,8 @@ struct Crowd {
 type Rank = (Reverse<Priority>, u64);
 
 impl Crowds {
-    pub(super) fn new(most: usize, seed: u64) -> Self {
-        let (waiting, is_out_of_reach) = (AtomicUsize::new(0), AtomicBool::new(false));
-        Self { most, seed, waiting, is_out_of_reach, book: Mutex::default() }
+    pub(super) fn new(most: usize) -> Self {
+        Self { most, waiting: AtomicUsize::new(0), book: Mutex::default() }
     }
 
     /// A place for an ask; it stands nowhere yet.
@@ -103,21 +94,6 @@ impl Crowds {
             let crowds = book.crowds.iter().filter(|((name, _), _)| name == limit);
             crowds.for_each(|(_, crowd)| crowd.wake_first());
             book.wake_who_asks(|(name, _)| name == limit);
-        }
-    }
-
-    /// After how long a store is asked again that could not be reached so often in a row. Said once.
-    pub(super) fn again_after(&self, failures: u32, arrival: u64, error: &Error) -> Span {
-        if !self.is_out_of_reach.swap(true, Ordering::AcqRel) {
-            tracing::warn!(%error, "who waits for a pass waits until the store answers again");
-        }
-        BACKOFF.delay(CallId(self.seed.wrapping_add(arrival)), failures)
-    }
-
-    /// The store answers.
-    fn is_in_reach(&self) {
-        if self.is_out_of_reach.swap(false, Ordering::AcqRel) {
-            tracing::info!("the store answers again, and who waits for a pass goes on");
         }
     }
 }
@@ -211,22 +187,21 @@ impl Place {
         }
     }
 
-    /// The store could not be reached: it stands where it stood, or at its first meter, and asks again
-    /// after so long.
-    pub(super) fn stand_by(&mut self, error: &Error) -> Span {
+    /// The store could not be reached: it stands where it stood, or at its first meter. Says how often in
+    /// a row that was.
+    pub(super) fn stand_by(&mut self) -> u32 {
         self.failures = self.failures.saturating_add(1);
         let crowds = self.crowds.clone();
         let meter = self.stands.clone().or_else(|| self.meters.first().cloned());
         if let Some(meter) = meter {
             self.stand_in(&mut crowds.book.lock(), meter);
         }
-        crowds.again_after(self.failures, self.rank.1, error)
+        self.failures
     }
 
     /// The store answered.
     pub(super) fn answered(&mut self) {
         self.failures = 0;
-        self.crowds.is_in_reach();
     }
 
     fn stand_in(&mut self, book: &mut Book, meter: MeterName) {

@@ -1,6 +1,7 @@
 //! What passes hold in a store: renewed while the pass lives, settled when it goes.
 
 use super::consume::Asked;
+use super::out_of_reach::OutOfReach;
 use super::pulse::ended;
 use super::{Engine, Parts};
 use crate::error::{AskError, Error};
@@ -20,8 +21,8 @@ use tollgate_core::{LimitName, Span, Timestamp, UNITS_MAX};
 pub(super) const HOLD: Span = Span::from_secs(30);
 /// How often there is a sign of life.
 const BEAT: Span = Span::from_secs(10);
-/// How long a store that cannot take a settlement is left alone.
-const AGAIN: Span = Span::from_millis(250);
+/// How soon there is another one after one that the store could not take.
+const BEAT_AGAIN: Span = Span::from_secs(1);
 
 /// Something under way.
 pub(crate) type Doing<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
@@ -46,6 +47,15 @@ pub(crate) trait Held: Send + Sync + fmt::Debug {
 pub(super) enum Hold {
     Receipt(contract::Receipt),
     Lease(Lease),
+}
+
+impl Hold {
+    /// How long it may be worth while to settle it: slots that nobody lets go are held for so long.
+    fn life(&self) -> Span {
+        let Self::Receipt(receipt) = self else { return HOLD };
+        let paid = receipt.holds().next().map(|line| line.payment.paid_at);
+        paid.map_or(HOLD, |paid| receipt.expires.since(paid).max(HOLD))
+    }
 }
 
 /// All that must be renewed.
@@ -81,8 +91,9 @@ impl<S: Meters + 'static> Parts<S> {
 
     /// Renews whatever is held since then, for as long as anything is.
     async fn beat(&self, mut at: Timestamp) {
+        let mut is_heard = true;
         loop {
-            at = at.plus(BEAT);
+            at = at.plus(if is_heard { BEAT } else { BEAT_AGAIN });
             self.pulse.sleep_until(at).await;
             let (mut leases, mut receipts, mut names) = (Vec::new(), Vec::new(), Vec::new());
             {
@@ -105,7 +116,10 @@ impl<S: Meters + 'static> Parts<S> {
             if !leases.is_empty() {
                 let _ = self.ways.renew_leases(&self.store, leases, HOLD).await;
             }
-            let renewed = self.store.renew(receipts, HOLD).await.unwrap_or_default();
+            let renewed = self.store.renew(receipts, HOLD).await;
+            let renewed = renewed.map_err(|error| self.noted(error.into()));
+            is_heard = !renewed.as_ref().is_err_and(Error::may_pass);
+            let renewed = renewed.unwrap_or_default();
             let mut book = self.holds.held.lock();
             for (name, renewed) in names.into_iter().zip(renewed) {
                 if let (Some(hold), Ok(renewed)) = (book.holds.get_mut(&name), renewed) {
@@ -115,19 +129,59 @@ impl<S: Meters + 'static> Parts<S> {
         }
     }
 
-    /// Settles what was held, once the store can.
-    async fn finish(&self, hold: Hold, told: Told) -> Result<(), Error> {
+    /// Settles what was held, once the store can. Told each time that it cannot yet.
+    async fn finish(
+        &self,
+        hold: Hold,
+        told: Told,
+        mut not_yet: impl FnMut(&Error) + Send,
+    ) -> Result<(), Error> {
         // By then what it holds has run out by itself.
-        let until = self.pulse.clock.now().plus(HOLD);
+        let until = self.pulse.clock.now().plus(hold.life());
+        let mut failures = 0;
         loop {
             let is_over = || self.pulse.clock.now() >= until || self.pulse.has_ended();
             match self.try_finish(&hold, &told).await {
                 Err(error) if error.may_pass() && !is_over() => {
-                    tracing::warn!(%error, "a pass cannot be settled yet: tried again");
-                    self.pulse.sleep(AGAIN).await;
+                    tracing::debug!(%error, "a pass cannot be settled yet: tried again");
+                    failures += 1;
+                    let again = self.pulse.sleep(self.reach.again_after(failures));
+                    not_yet(&error);
+                    again.await;
                 }
+                // The time before, whose answer was lost, it was settled.
+                Err(Error::Invalid(AskError::ReceiptSpent)) if failures > 0 => return Ok(()),
                 outcome => return outcome,
             }
+        }
+    }
+
+    /// Hands back what was paid for nothing; gone on with if the store cannot be asked now.
+    pub(super) async fn hand_back_surely(
+        self: &Arc<Self>,
+        receipt: contract::Receipt,
+    ) -> Result<(), Error> {
+        let settled = self.settle_now(receipt.clone(), Cost::Nothing).await;
+        if settled.as_ref().is_err_and(Error::may_pass) {
+            let parts = self.clone();
+            self.pulse.see_through(async move {
+                let hold = Hold::Receipt(receipt);
+                if let Err(error) = parts.finish(hold, Told::NeverStarted, |_| {}).await {
+                    tracing::warn!(%error, "what was paid for nothing could not be handed back");
+                }
+            });
+        }
+        settled
+    }
+
+    /// What whoever waits for a settlement is told when it cannot be made yet; `None` if it waits.
+    fn told_of_delay(&self, error: &Error) -> Option<Result<(), Error>> {
+        match self.reach.choice {
+            OutOfReach::Wait => None,
+            // Who waits for a store of this process alone waits no longer than it would for a lane.
+            OutOfReach::Fail if !self.ways.is_patient() => None,
+            OutOfReach::Fail => Some(Err(error.clone())),
+            OutOfReach::Admit | OutOfReach::Share { .. } => Some(Ok(())),
         }
     }
 
@@ -154,7 +208,7 @@ impl<S: Meters + 'static> Parts<S> {
             Cost::Told(told) => receipt.actual(told)?,
             Cost::Nothing => vec![0; receipt.lines.len()],
         };
-        let answers = self.store.settle(vec![(receipt.clone(), cost)]).await?;
+        let answers = self.heard(self.store.settle(vec![(receipt.clone(), cost)]).await)?;
         answers.into_iter().collect::<Result<(), _>>()?;
         let given_back = receipt
             .lines
@@ -250,8 +304,23 @@ impl<S: Meters + 'static> KeptPass<S> {
         let (reply, answer) = oneshot::channel();
         let engine = self.engine.clone();
         self.engine.parts.pulse.see_through(async move {
-            // Nobody need wait for it.
-            let _ = reply.send(engine.parts.finish(hold, told).await);
+            let (parts, mut reply) = (&engine.parts, Some(reply));
+            let not_yet = |error: &Error| {
+                // Nobody need wait for what goes on by itself.
+                if let Some(told) = parts.told_of_delay(error)
+                    && let Some(reply) = reply.take()
+                {
+                    let _ = reply.send(told);
+                }
+            };
+            let finished = parts.finish(hold, told, not_yet).await;
+            match (reply, finished) {
+                (Some(reply), finished) => drop(reply.send(finished)),
+                (None, Err(error)) => {
+                    tracing::warn!(%error, "what a pass held could not be settled");
+                }
+                (None, Ok(())) => {}
+            }
         });
         answer.await.unwrap_or_else(|_| Err(ended().into()))
     }
@@ -317,7 +386,7 @@ impl<S: Meters + 'static> Held for KeptPass<S> {
             let told = std::mem::take(&mut self.told);
             if !told.is_empty() {
                 // A receipt settles once, and this one has begun to.
-                let _ = parts.finish(hold, Told::Cost(told)).await;
+                let _ = self.see_finished(hold, Told::Cost(told)).await;
                 return None;
             }
             match hold {
@@ -354,7 +423,7 @@ impl<S: Meters + 'static> Drop for KeptPass<S> {
         let engine = self.engine.clone();
         let told = if self.is_given { Told::Cost(told) } else { Told::NeverStarted };
         self.engine.parts.pulse.see_through(async move {
-            if let Err(error) = engine.parts.finish(hold, told).await {
+            if let Err(error) = engine.parts.finish(hold, told, |_| {}).await {
                 tracing::warn!(%error, "what a pass held could not be settled");
             }
         });

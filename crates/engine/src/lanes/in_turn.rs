@@ -22,7 +22,7 @@ use tollgate_core::{Cause, Span, Timestamp};
 const AGAIN: Span = Span::from_millis(500);
 
 /// What a store said to an ask.
-type Said<S> = Result<Result<Given<S>, contract::AskError>, Error>;
+pub(super) type Said<S> = Result<Result<Given<S>, contract::AskError>, Error>;
 
 impl<S: Meters + 'static> Engine<S> {
     /// Waits until all tolls can be paid. Dropped, it leaves nothing behind.
@@ -60,8 +60,10 @@ impl<S: Meters + 'static> Engine<S> {
                         now.plus(opens)
                     }
                     Ok(Err(other)) => return Err(self.parts.refused(other)),
-                    Err(error) if error.may_pass() && !is_late => {
-                        clock.now().plus(place.stand_by(&error))
+                    Err(error)
+                        if error.may_pass() && !is_late && !self.parts.reach.does_without() =>
+                    {
+                        clock.now().plus(self.parts.reach.again_after(place.stand_by()))
                     }
                     Err(error) => return Err(error),
                 },
@@ -75,7 +77,7 @@ impl<S: Meters + 'static> Engine<S> {
     }
 
     /// Asks the store. If this is dropped before there is an answer, what it granted is handed back.
-    async fn ask_now(&self, asked: &Asked) -> Said<S> {
+    pub(super) async fn ask_now(&self, asked: &Asked) -> Said<S> {
         let (engine, asked) = (self.clone(), asked.clone());
         let doing: Doing<'static, Said<S>> = Box::pin(async move {
             let paid = engine.parts.pay_once(&asked).await?;

@@ -39,7 +39,13 @@ struct KnownLimit {
     pinned: Option<Limit>,
     /// What is in force counts calls at a time; and of partitions with rules of their own, theirs.
     has_slots: bool,
-    overrides: HashMap<String, bool>,
+    overrides: HashMap<String, Own>,
+}
+
+/// Rules that a partition has of its own.
+struct Own {
+    limit: Limit,
+    has_slots: bool,
 }
 
 impl Known {
@@ -47,8 +53,22 @@ impl Known {
     pub(super) fn may_have_slots(&self, limit: &LimitName, partition: Option<&str>) -> bool {
         self.limits.read().get(limit).is_none_or(|known| {
             let own = partition.and_then(|partition| known.overrides.get(partition));
-            own.copied().unwrap_or(known.has_slots)
+            own.map_or(known.has_slots, |own| own.has_slots)
         })
+    }
+
+    /// What is in force of a limit, as far as is known here, or would be with what comes along.
+    pub(super) fn in_force(&self, limit: &LimitName, coming: Option<&Limit>) -> Option<Limit> {
+        let limits = self.limits.read();
+        let known = limits.get(limit);
+        let defined = coming.or(known.map(|known| &known.defined))?;
+        let pinned = known.and_then(|known| known.pinned.as_ref());
+        Some(pinned.map_or_else(|| defined.clone(), |pinned| defined.under(pinned)))
+    }
+
+    /// The rules that a partition has of its own, as far as is known here.
+    pub(super) fn own(&self, limit: &LimitName, partition: &str) -> Option<Limit> {
+        Some(self.limits.read().get(limit)?.overrides.get(partition)?.limit.clone())
     }
 
     /// Whether anything is known of a limit.
@@ -85,7 +105,8 @@ impl Known {
             Definition::new(limit.clone()).is_ok_and(|definition| definition.has_slots())
         };
         let overrides = record.overrides.iter();
-        let overrides = overrides.map(|(name, limit)| (name.clone(), has_slots(limit))).collect();
+        let own = |limit: &Limit| Own { limit: limit.clone(), has_slots: has_slots(limit) };
+        let overrides = overrides.map(|(name, limit)| (name.clone(), own(limit))).collect();
         let has_slots = record.in_force().as_ref().is_some_and(has_slots);
         let pinned = record.pinned.clone();
         limits.insert(limit.clone(), KnownLimit { defined, pinned, has_slots, overrides });

@@ -109,7 +109,7 @@ impl Limiter {
 }
 
 impl Inner {
-    pub(super) fn consume_all(
+    pub(crate) fn consume_all(
         self: &Arc<Self>,
         ask: &Ask<'_>,
         tracking: Tracking,

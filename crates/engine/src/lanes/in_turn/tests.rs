@@ -1,12 +1,13 @@
 //! An engine over a store of limits alone: who goes first, who waits, and what is left behind.
 
+mod alone;
 mod passes;
 mod reach;
 mod store;
 mod turns;
 
 use crate::error::{Error, Refusal};
-use crate::{Acquire, Acquiring, Engine, ManualClock, Pass, global};
+use crate::{Acquire, Acquiring, Engine, LimitsSettings, ManualClock, OutOfReach, Pass, global};
 use std::future::{Future, IntoFuture, poll_fn};
 use std::pin::Pin;
 use std::sync::Arc;
@@ -28,11 +29,22 @@ impl World {
     }
 
     fn with(waiting_max: usize) -> Self {
+        Self::set(LimitsSettings { waiting_max, ..LimitsSettings::default() })
+    }
+
+    /// Where that is done while the store is out of reach.
+    async fn doing(out_of_reach: OutOfReach, limit: Limit) -> Self {
+        let world = Self::set(LimitsSettings { out_of_reach, ..LimitsSettings::default() });
+        world.engine.define("l", limit).await.unwrap();
+        world
+    }
+
+    fn set(settings: LimitsSettings) -> Self {
         let clock = ManualClock::new();
         let store = Plain::new(clock.clone());
         let start = || {
             let clock = Arc::new(clock.clone());
-            Engine::of_limits_with(store.clone(), clock, waiting_max).unwrap()
+            Engine::of_limits_with(store.clone(), clock, settings).unwrap()
         };
         let (engine, other) = (start(), start());
         Self { store, clock, engine, other }

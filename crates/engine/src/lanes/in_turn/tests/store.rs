@@ -3,7 +3,7 @@
 use crate::{Clock, ManualClock};
 use parking_lot::Mutex;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use tokio::sync::{Notify, Semaphore};
 use tollgate_core::contract::kept::Kept;
 use tollgate_core::contract::{
@@ -28,7 +28,8 @@ pub(super) struct Shared {
     pub(super) asks: AtomicUsize,
     /// For how long the last receipt was to live.
     pub(super) life: Mutex<Span>,
-    pub(super) is_out_of_reach: AtomicBool,
+    /// What it says instead of an answer.
+    fault: Mutex<Option<StoreError>>,
     /// Answers are given while there are permits.
     pub(super) answers: Semaphore,
     /// Told of each renewal.
@@ -43,7 +44,7 @@ impl Plain {
             ahead: Mutex::default(),
             asks: AtomicUsize::new(0),
             life: Mutex::default(),
-            is_out_of_reach: AtomicBool::new(false),
+            fault: Mutex::default(),
             answers: Semaphore::new(Semaphore::MAX_PERMITS),
             renewed: Notify::new(),
         };
@@ -55,12 +56,17 @@ impl Plain {
     }
 
     pub(super) fn goes_out_of_reach(&self, is_out_of_reach: bool) {
-        self.shared.is_out_of_reach.store(is_out_of_reach, Ordering::Relaxed);
+        let unreachable = StoreError::Unreachable { reason: "the cable is cut".to_owned() };
+        self.fails(is_out_of_reach.then_some(unreachable));
+    }
+
+    pub(super) fn fails(&self, fault: Option<StoreError>) {
+        *self.shared.fault.lock() = fault;
     }
 
     fn kept(&self) -> Answer<&Kept<Naive>> {
-        if self.shared.is_out_of_reach.load(Ordering::Relaxed) {
-            return Err(StoreError::Unreachable { reason: "the cable is cut".to_owned() });
+        if let Some(fault) = self.shared.fault.lock().clone() {
+            return Err(fault);
         }
         let (now, ahead) = (self.shared.clock.both(), *self.shared.ahead.lock());
         self.shared.kept.set_now(Now { at: now.at.plus(ahead), wall: now.wall.plus(ahead) });
