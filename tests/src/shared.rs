@@ -3,6 +3,7 @@
 mod ahead;
 mod cells;
 mod differential;
+mod faults;
 mod limits;
 mod lives;
 mod lost;
@@ -10,5 +11,6 @@ mod memory;
 mod nats;
 mod postgres;
 mod redis;
+mod skew;
 mod together;
 mod world;

@@ -45,6 +45,10 @@ impl NatsServer {
         Self { _server: Server::start(&command, folder, is_ready), port }
     }
 
+    pub(crate) fn port(&self) -> u16 {
+        self.port
+    }
+
     pub(crate) fn url(&self) -> String {
         format!("nats://127.0.0.1:{}", self.port)
     }

@@ -52,6 +52,10 @@ impl PostgresServer {
         Self { _server: Server::start_until("QUIT", &command, &folder, is_ready), port }
     }
 
+    pub(crate) fn port(&self) -> u16 {
+        self.port
+    }
+
     pub(crate) fn url(&self) -> String {
         format!("postgres://postgres@127.0.0.1:{}/postgres", self.port)
     }
