@@ -11,6 +11,7 @@ mod memory;
 mod nats;
 mod postgres;
 mod redis;
+mod served;
 mod skew;
 mod together;
 mod world;

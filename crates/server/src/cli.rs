@@ -4,6 +4,7 @@ mod backup;
 mod descriptors;
 mod dev;
 mod export;
+mod in_force;
 mod log;
 mod operate;
 mod output;
@@ -16,7 +17,7 @@ mod torture;
 
 use crate::access::Role;
 pub use crate::config::Environment;
-use crate::config::{DEFAULTS, LogFormat, ServerWire};
+use crate::config::{DEFAULTS, LogFormat, ServerWire, StoreUrl};
 use clap::{CommandFactory, Parser, Subcommand};
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -64,7 +65,7 @@ enum Command {
     /// logged, as in `info` or `tollgate_engine=debug`. Flags win over the environment, and that over
     /// the file.
     #[command(
-        after_help = "Examples:\n  tollgate serve\n  tollgate serve --data /var/lib/tollgate --listen 127.0.0.1:8655 --log json"
+        after_help = "Examples:\n  tollgate serve\n  tollgate serve --data /var/lib/tollgate --listen 127.0.0.1:8655 --log json\n  tollgate serve --store redis://127.0.0.1:6379 --prefix tollgate"
     )]
     Serve(ServeArguments),
     /// Answers on this machine alone, as QStash's development server does, and keeps what it is told.
@@ -264,6 +265,13 @@ struct ServeArguments {
     /// Keeps limits in memory instead: they start anew when the server does.
     #[arg(long, conflicts_with = "data")]
     memory: bool,
+    /// Keeps limits in a store that other servers and programs share instead: redis://…, postgres://… or
+    /// nats://…. TOLLGATE_STORE shows no password to those who list processes.
+    #[arg(long, value_name = "URL", conflicts_with_all = ["data", "memory"])]
+    store: Option<StoreUrl>,
+    /// What keys begin with in Redis, the schema in PostgreSQL, the bucket in NATS [default: tollgate].
+    #[arg(long, value_name = "NAME")]
+    prefix: Option<String>,
     /// Where to listen [default: 127.0.0.1:8655].
     #[arg(long, value_name = "ADDR:PORT")]
     listen: Option<String>,
@@ -295,12 +303,14 @@ impl ServeArguments {
             listen: self.listen.clone(),
             data: self.data.clone(),
             memory: self.memory.then_some(true),
+            store: self.store.clone(),
+            prefix: self.prefix.clone(),
             log_format: self.log,
             tls_cert: self.tls_cert.clone(),
             tls_key: self.tls_key.clone(),
             ..ServerWire::default()
         };
-        said.with_folder_meant()
+        said.with_place_meant()
     }
 }
 

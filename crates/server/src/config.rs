@@ -4,11 +4,13 @@ mod desired;
 mod diff;
 mod file;
 mod layers;
+mod place;
 mod push;
 
 pub(crate) use desired::Desired;
 pub(crate) use diff::{Actual, Difference, differences};
 pub(crate) use layers::ServerWire;
+pub(crate) use place::{Place, StoreUrl};
 
 use crate::access::{TokenSpec, Tokens};
 use crate::tls::Tls;
@@ -19,7 +21,7 @@ use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 use tollgate::Span;
 use tollgate::push::PushSettings;
@@ -57,8 +59,7 @@ pub(crate) enum LogFormat {
 #[derive(Debug)]
 pub(crate) struct Config {
     pub(crate) listen: SocketAddr,
-    /// `None`: in memory.
-    pub(crate) data: Option<PathBuf>,
+    pub(crate) place: Place,
     pub(crate) log: String,
     pub(crate) log_format: LogFormat,
     pub(crate) tls: Option<Tls>,
@@ -102,6 +103,8 @@ impl Config {
         let desired = file.desired()?;
         let defaults = FileWire::parse("defaults.toml", DEFAULTS)?;
         let variables = ServerWire::of_environment(environment)?;
+        variables.check_place(|name| format!("{VARIABLE_PREFIX}{}", name.to_uppercase()))?;
+        file.server.check_place(str::to_owned)?;
         let server = flags.over(variables).over(file.server).over(defaults.server);
         let push = PushWire::of_environment(environment)?.over(file.push).over(defaults.push);
         server.config(tokens, desired, push.settings()?)

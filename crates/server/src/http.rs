@@ -32,16 +32,17 @@ mod settle;
 mod wire;
 
 use crate::access::KnownTokens;
-use crate::seal::Seal;
+use crate::seal::{Seal, SealError, SealOnce};
 use crate::shutdown::Shutdown;
 use crate::traces::Traces;
+use problem::{Problem, kinds};
 use std::sync::Arc;
 use tollgate::Tollgate;
 
 /// What every handler works with.
 pub(crate) struct App {
     pub(crate) gate: Tollgate,
-    pub(crate) seal: Seal,
+    pub(crate) seal: SealOnce,
     /// What callers must show one of; none, and nobody is asked.
     pub(crate) tokens: KnownTokens,
     pub(crate) shutdown: Shutdown,
@@ -54,6 +55,17 @@ pub(crate) struct App {
     pub(crate) figures: figures::Figures,
     /// Where spans of calls go.
     pub(crate) traces: Arc<Traces>,
+}
+
+impl App {
+    /// What seals receipts and leases. Asked for before anything is paid that needs it.
+    pub(crate) async fn seal(&self) -> Result<&Seal, Problem> {
+        let seal = self.seal.of(&self.gate).await;
+        seal.map_err(|error| match error {
+            SealError::Store(error) => error.into(),
+            other => Problem::new(kinds::STORE_FAILED, other.to_string()),
+        })
+    }
 }
 
 /// The application as handlers get it.

@@ -1,10 +1,12 @@
 //! Authenticates what leaves the server and comes back: HMAC-SHA256 under a key that is kept with the
-//! rest, so that a receipt is known after a restart; in memory, under a key of this process.
+//! rest, so that a receipt is known after a restart, and to every server of a store that several share;
+//! in memory, under a key of this process.
 
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
-use tollgate::lanes::{ActError, Key, Revision, Write};
-use tollgate::{Error, NameError, Tollgate};
+use tokio::sync::OnceCell;
+use tollgate::lanes::{ActError, Key, Revision, StoreError as KeptError, Write};
+use tollgate::{Error, NameError, StoreError, Tollgate};
 
 /// Bytes of a tag.
 pub(crate) const TAG_BYTES: usize = 32;
@@ -33,6 +35,36 @@ pub enum SealError {
 impl From<NameError> for SealError {
     fn from(error: NameError) -> Self {
         Self::Store(error.into())
+    }
+}
+
+impl SealError {
+    /// The store is not there now, and may be later.
+    fn is_for_now(&self) -> bool {
+        let Self::Store(Error::Store(StoreError::Kept(error))) = self else { return false };
+        matches!(error, KeptError::Unreachable { .. } | KeptError::Full { .. })
+    }
+}
+
+/// The seal of a server, which may start before the store that has the key.
+#[derive(Default)]
+pub(crate) struct SealOnce {
+    seal: OnceCell<Seal>,
+}
+
+impl SealOnce {
+    /// Has the key now, if the store is there.
+    pub(crate) async fn early(gate: &Tollgate) -> Result<Self, SealError> {
+        let once = Self::default();
+        match once.of(gate).await {
+            Err(error) if !error.is_for_now() => Err(error),
+            _ => Ok(once),
+        }
+    }
+
+    /// The seal of this gate: asked for until it is there, and known from then on.
+    pub(crate) async fn of(&self, gate: &Tollgate) -> Result<&Seal, SealError> {
+        self.seal.get_or_try_init(|| Seal::kept(gate)).await
     }
 }
 

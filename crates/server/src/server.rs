@@ -10,7 +10,7 @@ use crate::http::guard::Door;
 use crate::http::history::Readers;
 use crate::http::{App, routes};
 use crate::qstash::{self, Face, QstashManner};
-use crate::seal::{Seal, SealError};
+use crate::seal::{SealError, SealOnce};
 use crate::shutdown::{Shutdown, ShutdownBell, shutdown};
 use crate::tls::Tls;
 use crate::traces::tracer;
@@ -154,12 +154,12 @@ impl Server {
         let tokens = Tokens::new(tokens)?;
         check_reach(&tokens, listen)?;
         let tokens = KnownTokens::new(tokens);
-        let seal = Seal::kept(&gate).await?;
+        let seal = SealOnce::early(&gate).await?;
         let failed = |source| StartError::Listen { listen, source };
         let listener = TcpListener::bind(listen).await.map_err(failed)?;
         let address = listener.local_addr().map_err(failed)?;
         let (bell, shutdown) = shutdown();
-        // In memory there are limits alone, and nothing to deliver.
+        // Where there are limits alone, there is nothing to deliver.
         let pusher = gate.keeps_calls().then(|| gate.pusher(push)).transpose()?;
         let app = App {
             gate,

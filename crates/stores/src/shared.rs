@@ -10,6 +10,7 @@ mod batch;
 pub mod cells;
 mod codec;
 mod command;
+mod condition;
 mod desk;
 mod hurry;
 pub mod later;
@@ -54,6 +55,16 @@ impl Shared {
         let lending = Lending::default();
         let desk = Desk::open(cells.clone(), lending.clone());
         Self { desk, cells, ahead: Ahead::new(lending) }
+    }
+
+    /// Whether the store answered when it was last asked; so it is before it ever was. Asks nothing.
+    pub fn takes_writes(&self) -> Answer<()> {
+        self.desk.condition.last()
+    }
+
+    /// How often the store was asked by this process and did not do it.
+    pub fn failures(&self) -> u64 {
+        self.desk.condition.failures()
     }
 
     /// Where cells are written one by one: once it is spent, a receipt is settled meter by meter. Cut
@@ -161,7 +172,8 @@ impl Meters for Shared {
         // Limits that were removed are remembered for a while, and not told.
         while views.len() < most {
             let wanted = most - views.len();
-            let names = self.cells.names(Kind::Limit, after.as_deref(), wanted).await?;
+            let names = self.cells.names(Kind::Limit, after.as_deref(), wanted).await;
+            let names = self.desk.condition.noted(names)?;
             let is_last = names.len() < wanted;
             let names =
                 names.iter().map(|name| LimitName::new(name)).collect::<Result<Vec<_>, _>>();

@@ -111,7 +111,7 @@ async fn a_server_in_memory_says_that_it_keeps_no_calls() {
     let settings = tollgate_server::Settings::new(([127, 0, 0, 1], 0).into());
     let server = Started::on(Kept::InMemory, settings).await;
     let problem = server.put("/v1/queues/q", &json!({})).await.problem(409, "limits_only");
-    assert!(problem.contains("--memory"), "{problem}");
+    assert!(problem.contains("--memory") && problem.contains("--data"), "{problem}");
     server.post("/v1/queues/q/claim", &json!({})).await.problem(409, "limits_only");
     server.get("/v1/events").await.problem(409, "limits_only");
 }

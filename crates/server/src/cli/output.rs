@@ -2,16 +2,20 @@
 
 use super::Exit;
 use super::shown::plain;
+use crate::config::Place;
 use std::fmt::Display;
 use std::io::{self, BufWriter, IsTerminal, Write, stderr, stdout};
-use std::path::Path;
 
 /// Says where the server listens, and what it promises.
-pub(super) fn listening(url: &str, data: Option<&Path>) {
+pub(super) fn listening(url: &str, place: &Place) {
     line(&format!("tollgate listens on {url}"));
-    match data {
-        Some(data) => line(&format!("what it is told is kept in {}", data.display())),
-        None => line("limits are kept in memory: they start anew when the server does"),
+    match place {
+        Place::Folder(data) => line(&format!("what it is told is kept in {}", data.display())),
+        Place::Memory => line("limits are kept in memory: they start anew when the server does"),
+        Place::Shared(store, _) => {
+            line(&plain(&format!("limits are kept in {store}, for all who share that store")));
+            line("it serves limits only: no queues, calls, schedules, push or QStash");
+        }
     }
 }
 

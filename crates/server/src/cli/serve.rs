@@ -1,16 +1,14 @@
 //! `tollgate serve`: the server in the foreground, until a signal ends it.
 
+use super::in_force::Awaited;
 use super::signals::{Hangups, Signals};
 use super::{Environment, Exit, ServeArguments, descriptors, log, output};
-use crate::config::Config;
+use crate::config::{Config, Place};
 use crate::server::{Reloader, Server, Settings};
 use anyhow::Context;
 use std::future::pending;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use tollgate::Tollgate;
-
-/// Who changes limits and queues as the file says.
-const ACTOR: &str = "config";
 
 /// Keys that a server signs QStash messages with while it runs, in place of its own.
 pub(super) struct Lent {
@@ -34,16 +32,9 @@ pub(super) fn run(
 ) -> anyhow::Result<Exit> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     runtime.block_on(async {
-        let (age, bytes) = config.history;
-        let builder = Tollgate::builder().history(age, bytes);
-        let gate = match &config.data {
-            None => builder.memory(),
-            Some(data) => {
-                let opened = builder.open(data).await;
-                opened.with_context(|| format!("cannot use {}", data.display()))?
-            }
-        };
-        config.desired.put_in_force(&gate, ACTOR).await?;
+        let gate = opened(&config).await?;
+        let mut awaited = Awaited::nothing();
+        awaited.put(&gate, config.desired).await?;
         let Config { tokens, tls, listen, redact_bodies, leave, push, .. } = config;
         let settings = Settings {
             tokens,
@@ -59,11 +50,40 @@ pub(super) fn run(
         let server = Server::bind(gate.clone(), settings).await?;
         log::start(config.log_format, &config.log)?;
         descriptors::raise_limit();
-        let telling = (config.data.as_deref(), said);
-        let ended = serve_until_told(server, &gate, source, telling).await;
+        if let Err(error) = gate.takes_writes() {
+            let is_awaited = !awaited.is_empty();
+            tracing::warn!(%error, limits_wait = is_awaited, "the store is not there yet: the server is not ready until it is");
+        }
+        let telling = (&config.place, said);
+        let settling = Settling { awaited, source };
+        let ended = serve_until_told(server, &gate, settling, telling).await;
         gate.shut_down().await;
         ended
     })
+}
+
+/// The limits where the configuration wants them. A store that is not there yet may come later.
+async fn opened(config: &Config) -> anyhow::Result<Tollgate> {
+    let (age, bytes) = config.history;
+    let builder = Tollgate::builder().history(age, bytes);
+    match &config.place {
+        Place::Memory => Ok(builder.memory()),
+        Place::Folder(data) => {
+            let opened = builder.open(data).await;
+            opened.with_context(|| format!("cannot use {}", data.display()))
+        }
+        Place::Shared(url, prefix) => {
+            let builder = prefix.iter().fold(builder, |builder, prefix| builder.prefix(prefix));
+            let connected = builder.connect(url.revealed()).await;
+            connected.with_context(|| format!("cannot use the store {url}"))
+        }
+    }
+}
+
+/// What is yet to be put in force, and where more comes from.
+struct Settling<'a> {
+    awaited: Awaited,
+    source: Option<&'a Source<'a>>,
 }
 
 /// Where the settings come from, now and when they are read again.
@@ -87,13 +107,13 @@ impl Source<'_> {
 async fn serve_until_told(
     server: Server,
     gate: &Tollgate,
-    source: Option<&Source<'_>>,
-    (data, said): (Option<&Path>, impl FnOnce(&str)),
+    settling: Settling<'_>,
+    (place, said): (&Place, impl FnOnce(&str)),
 ) -> anyhow::Result<Exit> {
     let (mut first, mut second) = (Signals::new()?, Signals::new()?);
     let (hangups, reloader) = (Hangups::new()?, server.reloader());
     // Only now: whoever reads it may send a signal.
-    output::listening(&server.url(), data);
+    output::listening(&server.url(), place);
     said(&server.url());
     let twice = async {
         second.next().await;
@@ -103,33 +123,54 @@ async fn serve_until_told(
         () = server.serve(first.next()) => {}
         () = twice => tracing::warn!("stopped at once"),
         () = gate.ended() => anyhow::bail!("the store failed, and nothing can be kept: see the log"),
-        () = reload_when_told(hangups, &reloader, gate, source) => {}
+        () = settling.go_on(hangups, &reloader, gate) => {}
     }
     Ok(Exit::Done)
 }
 
-/// Reads the settings again with each hangup, and never ends.
-async fn reload_when_told(
-    mut hangups: Hangups,
-    reloader: &Reloader,
-    gate: &Tollgate,
-    source: Option<&Source<'_>>,
-) {
-    let Some(source) = source else { return pending().await };
-    loop {
-        hangups.next().await;
-        match reload(reloader, gate, source).await {
-            Ok(()) => tracing::info!("the configuration was read again"),
-            Err(error) => {
-                tracing::error!(error = format!("{error:#}"), "the configuration was not taken");
+impl Settling<'_> {
+    /// Puts in force what the store could not take yet, reads the settings again with each hangup, and
+    /// never ends.
+    async fn go_on(mut self, mut hangups: Hangups, reloader: &Reloader, gate: &Tollgate) {
+        let Self { awaited, source } = &mut self;
+        loop {
+            tokio::select! {
+                () = hung_up(&mut hangups, source.is_some()) => {}
+                () = awaited.again(gate) => continue,
+            }
+            let Some(source) = source else { continue };
+            match reload(reloader, gate, source, awaited).await {
+                Ok(()) if awaited.is_empty() => tracing::info!("the configuration was read again"),
+                Ok(()) => tracing::warn!(
+                    "the configuration was read again: its limits wait for the store"
+                ),
+                Err(error) => {
+                    tracing::error!(
+                        error = format!("{error:#}"),
+                        "the configuration was not taken"
+                    );
+                }
             }
         }
     }
 }
 
+/// Ready with the next hangup, if anything is to be read then.
+async fn hung_up(hangups: &mut Hangups, is_heard: bool) {
+    if !is_heard {
+        return pending().await;
+    }
+    hangups.next().await;
+}
+
 /// Tokens first: whoever takes one back wants it gone. All was checked before anything is changed.
-async fn reload(reloader: &Reloader, gate: &Tollgate, source: &Source<'_>) -> anyhow::Result<()> {
+async fn reload(
+    reloader: &Reloader,
+    gate: &Tollgate,
+    source: &Source<'_>,
+    awaited: &mut Awaited,
+) -> anyhow::Result<()> {
     let config = source.read()?;
     reloader.replace_tokens(config.tokens)?;
-    Ok(config.desired.put_in_force(gate, ACTOR).await?)
+    Ok(awaited.put(gate, config.desired).await?)
 }

@@ -1,6 +1,8 @@
 //! The settings of the server itself, from several places: what one leaves out the next may say.
 
-use super::{Config, ConfigError, Desired, Environment, LogFormat, VARIABLE_PREFIX};
+use super::{
+    Config, ConfigError, Desired, Environment, LogFormat, Place, StoreUrl, VARIABLE_PREFIX,
+};
 use crate::access::TokenSpec;
 use crate::tls::Tls;
 use serde::Deserialize;
@@ -19,6 +21,8 @@ pub(crate) struct ServerWire {
     pub(crate) listen: Option<String>,
     pub(crate) data: Option<PathBuf>,
     pub(crate) memory: Option<bool>,
+    pub(crate) store: Option<StoreUrl>,
+    pub(crate) prefix: Option<String>,
     pub(crate) log: Option<String>,
     pub(crate) log_format: Option<LogFormat>,
     pub(crate) tls_cert: Option<PathBuf>,
@@ -46,6 +50,8 @@ impl ServerWire {
             listen: text("LISTEN")?,
             data: path("DATA"),
             memory: parsed("MEMORY", text("MEMORY")?)?,
+            store: parsed("STORE", text("STORE")?)?,
+            prefix: text("PREFIX")?,
             log: text("LOG")?,
             log_format: log_format.transpose()?,
             tls_cert: path("TLS_CERT"),
@@ -55,23 +61,39 @@ impl ServerWire {
             history_age: text("HISTORY_AGE")?,
             history_bytes: parsed("HISTORY_BYTES", text("HISTORY_BYTES")?)?,
         };
-        Ok(said.with_folder_meant())
+        Ok(said.with_place_meant())
     }
 
-    /// Whoever names a folder, and does not say more, means it.
-    pub(crate) fn with_folder_meant(mut self) -> Self {
-        if self.data.is_some() && self.memory.is_none() {
+    /// Whoever names a folder or a store, and does not say more, means it.
+    pub(crate) fn with_place_meant(mut self) -> Self {
+        if (self.data.is_some() || self.store.is_some()) && self.memory.is_none() {
             self.memory = Some(false);
         }
         self
     }
 
+    /// Whoever names a store names no other place with it. `called` is how settings are called there.
+    pub(super) fn check_place(&self, called: impl Fn(&str) -> String) -> Result<(), ConfigError> {
+        let other = match (&self.store, &self.data, self.memory) {
+            (None, ..) | (Some(_), None, None | Some(false)) => return Ok(()),
+            (Some(_), Some(_), _) => "data",
+            (Some(_), None, Some(true)) => "memory",
+        };
+        let place = format!("{}, {}", called("store"), called(other));
+        Err(ConfigError::new(place, "limits are in one place: leave the one or the other out"))
+    }
+
     /// These settings, and where they say nothing, those.
     pub(super) fn over(self, below: Self) -> Self {
+        // Who names a folder, or wants memory, wants no store that was named below.
+        let is_elsewhere = self.data.is_some() || self.memory == Some(true);
+        let store = self.store.or(below.store.filter(|_| !is_elsewhere));
         Self {
             listen: self.listen.or(below.listen),
             data: self.data.or(below.data),
             memory: self.memory.or(below.memory),
+            store,
+            prefix: self.prefix.or(below.prefix),
             log: self.log.or(below.log),
             log_format: self.log_format.or(below.log_format),
             tls_cert: self.tls_cert.or(below.tls_cert),
@@ -102,15 +124,15 @@ impl ServerWire {
                 return Err(ConfigError::new("tls_cert, tls_key", what));
             }
         };
-        let is_memory = self.memory.unwrap_or(false);
-        let data = if is_memory { None } else { Some(needed("data", self.data)?) };
-        if data.is_none() && desired.has_queues() {
-            let what = "in memory there are limits alone: name a folder, or leave the queues out";
-            return Err(ConfigError::new("queues", what));
-        }
+        let place = match (self.memory, self.store) {
+            (Some(true), _) => Place::Memory,
+            (_, Some(url)) => Place::Shared(url, self.prefix),
+            (_, None) => Place::Folder(needed("data", self.data)?),
+        };
+        check_queues(&place, &desired)?;
         Ok(Config {
             listen: address(&needed("listen", self.listen)?)?,
-            data,
+            place,
             log: needed("log", self.log)?,
             log_format: needed("log_format", self.log_format)?,
             tls,
@@ -122,6 +144,18 @@ impl ServerWire {
             push,
         })
     }
+}
+
+/// Calls are kept in folders alone.
+fn check_queues(place: &Place, desired: &Desired) -> Result<(), ConfigError> {
+    let what = match place {
+        Place::Memory => "in memory there are limits alone: name a folder, or leave the queues out",
+        Place::Shared(..) => {
+            "in a store that servers share there are limits alone: name a folder in its place, or leave the queues out"
+        }
+        Place::Folder(_) => return Ok(()),
+    };
+    if desired.has_queues() { Err(ConfigError::new("queues", what)) } else { Ok(()) }
 }
 
 fn address(text: &str) -> Result<SocketAddr, ConfigError> {

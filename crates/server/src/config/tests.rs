@@ -39,7 +39,7 @@ fn with_examples() -> String {
 fn the_defaults_are_read() {
     let config = Config::read(ServerWire::default(), &Environment::default(), None).unwrap();
     assert_eq!(config.listen.to_string(), "127.0.0.1:8655");
-    assert_eq!(config.data.as_deref(), Some(Path::new("./tollgate-data")));
+    assert_eq!(config.place, Place::Folder("./tollgate-data".into()));
     assert_eq!((config.log.as_str(), config.log_format), ("info", LogFormat::Text));
     assert_eq!(config.history, (Span::from_days(7), 1 << 30));
     assert!(config.tls.is_none() && config.tokens.is_empty());
@@ -51,6 +51,7 @@ fn the_examples_are_read_and_are_the_defaults_they_say_they_are() {
     let file = FileWire::parse("examples", &text).unwrap();
     let ServerWire { listen, data, memory, log, log_format, tls_cert, tls_key, .. } =
         file.server.clone();
+    assert!(file.server.store.is_some() && file.server.prefix.as_deref() == Some("tollgate"));
     let is_said = [listen.is_some(), data.is_some(), memory.is_some(), log.is_some()];
     assert_eq!(is_said, [true; 4]);
     assert!(log_format.is_some() && tls_cert.is_some() && tls_key.is_some());
@@ -75,7 +76,7 @@ fn a_flag_wins_over_a_variable_and_that_over_the_file() {
     let variables = environment(&[("LISTEN", "127.0.0.1:2"), ("DATA", "/kept")]);
     let config = Config::read(ServerWire::default(), &variables, Some(&path)).unwrap();
     assert_eq!(config.listen.port(), 2);
-    assert_eq!(config.data.as_deref(), Some(Path::new("/kept")));
+    assert_eq!(config.place, Place::Folder("/kept".into()));
     assert_eq!(config.log, "warn");
     let flags = ServerWire {
         listen: Some("127.0.0.1:3".to_owned()),
@@ -83,7 +84,46 @@ fn a_flag_wins_over_a_variable_and_that_over_the_file() {
         ..ServerWire::default()
     };
     let config = Config::read(flags, &variables, Some(&path)).unwrap();
-    assert_eq!((config.listen.port(), config.data), (3, None));
+    assert_eq!((config.listen.port(), config.place), (3, Place::Memory));
+}
+
+fn place_of(flags: ServerWire, variables: &[(&str, &str)], text: &str) -> Place {
+    let (_folder, path) = written(text);
+    Config::read(flags, &environment(variables), Some(&path)).unwrap().place
+}
+
+#[test]
+fn whoever_names_a_place_last_is_heard() {
+    let store = |url: &str| Some(url.parse().unwrap());
+    let shared = |url: &str, prefix: Option<&str>| {
+        Place::Shared(url.parse().unwrap(), prefix.map(str::to_owned))
+    };
+    let (none, file) = (ServerWire::default, "[server]\nstore = \"redis://file\"\n");
+    assert_eq!(place_of(none(), &[], file), shared("redis://file", None));
+    let variables = [("STORE", "nats://variable"), ("PREFIX", "ours")];
+    assert_eq!(place_of(none(), &variables, file), shared("nats://variable", Some("ours")));
+    let flags = ServerWire { store: store("postgres://flag"), ..none() }.with_place_meant();
+    for text in [file, "[server]\nmemory = true\n", "[server]\ndata = \"/kept\"\n"] {
+        let place = place_of(flags.clone(), &[("DATA", "/kept")], text);
+        assert_eq!(place, shared("postgres://flag", None));
+    }
+    assert_eq!(place_of(none(), &[("DATA", "/kept")], file), Place::Folder("/kept".into()));
+    assert_eq!(place_of(none(), &[("MEMORY", "true")], file), Place::Memory);
+    let flags = ServerWire { memory: Some(true), ..none() };
+    assert_eq!(place_of(flags, &variables, file), Place::Memory);
+}
+
+#[test]
+fn a_store_and_another_place_are_not_named_in_one_breath() {
+    let told = wrong("[server]\nstore = \"redis://:hush@a\"\ndata = \"/kept\"\n");
+    assert!(told.starts_with("store, data: limits are in one place"), "{told}");
+    let told = wrong("[server]\nstore = \"redis://:hush@a\"\nmemory = true\n");
+    assert!(told.starts_with("store, memory: ") && !told.contains("hush"), "{told}");
+    let variables = environment(&[("STORE", "redis://:hush@a"), ("DATA", "/kept")]);
+    let error = Config::read(ServerWire::default(), &variables, None).unwrap_err().to_string();
+    assert!(error.starts_with("TOLLGATE_STORE, TOLLGATE_DATA: "), "{error}");
+    let told = wrong("[server]\nstore = \"redis://:hush@a\"\n[queues.a]\n");
+    assert!(told.contains("servers share there are limits alone"), "{told}");
 }
 
 #[test]

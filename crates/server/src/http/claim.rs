@@ -40,7 +40,7 @@ pub(super) async fn claim(
     InPath(queue): InPath<String>,
     body: Large,
 ) -> Result<Response, Problem> {
-    let began = Instant::now();
+    let (began, seal) = (Instant::now(), app.seal().await?);
     let (wanted, settled, first, claiming) = {
         let request: ClaimWire<'_> = if body.bytes.is_empty() { none() } else { body.one()? };
         let wanted = Wanted::new(&request)?;
@@ -70,7 +70,7 @@ pub(super) async fn claim(
     }
     let traced = traced(&app, &caller, &queue, &claimed).await;
     let calls = claimed.iter().enumerate().map(|(nth, claimed)| {
-        ClaimedWire::new(claimed, traced.get(nth).and_then(Option::as_ref), &app, &caller)
+        ClaimedWire::new(claimed, traced.get(nth).and_then(Option::as_ref), seal, &caller)
     });
     let calls = calls.collect();
     let start_within_ms = START_WITHIN.as_millis_ceil();

@@ -9,6 +9,7 @@ use super::wire::consume::{ConsumeWire, GrantWire, OnExceeded};
 use super::{App, Shared};
 use crate::access::Role;
 use crate::receipt::encode;
+use crate::seal::Seal;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use std::future::IntoFuture;
@@ -37,6 +38,7 @@ pub(super) async fn consume(
     if let Some(life) = request.receipt {
         check_life("receipt", life.0)?;
     }
+    let seal = app.seal().await?;
     let outcome = match request.on_exceeded {
         OnExceeded::Fail => app.gate.consume(request.ask()).await,
         OnExceeded::Delay => app.gate.consume_delayed(request.ask(), max_wait).await,
@@ -49,7 +51,7 @@ pub(super) async fn consume(
         Err(error) => return Err(error.into()),
     };
     let (mut grant, fields) = (GrantWire::from(&pass), granted_fields(&request, &pass, &caller));
-    grant.receipt = receipt(&app, &caller, &request, pass).await;
+    grant.receipt = receipt(seal, &caller, &request, pass).await;
     Ok((fields, Json(grant)).into_response())
 }
 
@@ -109,14 +111,19 @@ fn max_wait(request: &ConsumeWire) -> Result<Span, Problem> {
 
 /// The receipt that was asked for, or one that holds the call's slots. It lives from the start of
 /// the call, which may be later than now.
-async fn receipt(app: &App, caller: &Caller, request: &ConsumeWire, pass: Pass) -> Option<String> {
+async fn receipt(
+    seal: &Seal,
+    caller: &Caller,
+    request: &ConsumeWire,
+    pass: Pass,
+) -> Option<String> {
     let life = request.receipt.map(|life| life.0);
     if life.is_none() && !pass.holds_slots() {
         return None;
     }
     let starts_after = pass.delay();
     let receipt = pass.into_receipt(starts_after.plus(life.unwrap_or(LIFE_DEFAULT))).await?;
-    Some(encode(&receipt, &app.seal, caller.namespace()))
+    Some(encode(&receipt, seal, caller.namespace()))
 }
 
 fn granted_fields(request: &ConsumeWire, pass: &Pass, caller: &Caller) -> Option<Fields> {

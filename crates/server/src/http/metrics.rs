@@ -59,7 +59,11 @@ fn write_server(app: &App, page: &mut Exposition) {
 }
 
 async fn write_gate(app: &App, caller: &Caller, page: &mut Exposition) -> Result<(), Error> {
-    if app.gate.limiter().is_some() {
+    if let Some(failures) = app.gate.store_failures().filter(|_| caller.namespace().is_none()) {
+        page.begin(&metric::STORE_FAILURES);
+        page.value(&metric::STORE_FAILURES, &[], failures.into());
+    }
+    if !app.gate.keeps_calls() {
         let limits = app.gate.limits().await?;
         let limits = limits.iter().map(|limit| (&*limit.name, None)).collect();
         return write_limits(app, caller, page, limits).await;
@@ -160,7 +164,7 @@ async fn write_limits(
     let own =
         limits.into_iter().filter_map(|(name, totals)| Some((name, caller.outer(name)?, totals)));
     let own: Vec<_> = own.collect();
-    // In memory nothing is counted.
+    // Nothing is counted where there are limits alone.
     let is_counted = own.iter().any(|(_, _, totals)| totals.is_some());
     let mut rows = Vec::with_capacity(own.len());
     for some in own.chunks(LOADS_AT_ONCE) {

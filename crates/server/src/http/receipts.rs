@@ -1,13 +1,14 @@
 //! `/v1/receipts`: settle the true cost, hand back, hold slots longer.
 
+use super::Shared;
 use super::body::{Json, JsonIfAny};
 use super::caller::Caller;
 use super::path::InPath;
 use super::problem::{Problem, invalid_field, kinds};
 use super::wire::meter::NothingWire;
 use super::wire::receipt::{CancelledWire, RenewWire, RenewedWire, SettleWire, SettledWire};
-use super::{App, Shared};
 use crate::receipt::{decode, encode};
+use crate::seal::Seal;
 use axum::extract::State;
 use tollgate::{Receipt, Span};
 
@@ -22,7 +23,7 @@ pub(super) async fn settle(
     InPath(receipt): InPath<String>,
     JsonIfAny(settle): JsonIfAny<SettleWire>,
 ) -> Result<Json<SettledWire>, Problem> {
-    let receipt = known(&app, &caller, &receipt)?;
+    let receipt = known(app.seal().await?, &caller, &receipt)?;
     let actual = settle.actual.iter().map(|(limit, units)| (caller.inner(limit), units.0));
     let actual: Vec<_> = actual.collect();
     let actual: Vec<_> = actual.iter().map(|(limit, units)| (&**limit, *units)).collect();
@@ -36,7 +37,8 @@ pub(super) async fn cancel(
     InPath(receipt): InPath<String>,
     _: JsonIfAny<NothingWire>,
 ) -> Result<Json<CancelledWire>, Problem> {
-    app.gate.hand_back(&known(&app, &caller, &receipt)?).await?;
+    let receipt = known(app.seal().await?, &caller, &receipt)?;
+    app.gate.hand_back(&receipt).await?;
     Ok(Json(CancelledWire { cancelled: true }))
 }
 
@@ -46,11 +48,12 @@ pub(super) async fn renew(
     InPath(receipt): InPath<String>,
     JsonIfAny(renew): JsonIfAny<RenewWire>,
 ) -> Result<Json<RenewedWire>, Problem> {
-    let receipt = known(&app, &caller, &receipt)?;
+    let seal = app.seal().await?;
+    let receipt = known(seal, &caller, &receipt)?;
     let life = renew.span.map_or(LIFE_DEFAULT, |span| span.0);
     check_life("for", life)?;
     let renewed = app.gate.renew_receipt(&receipt, life).await?;
-    Ok(Json(RenewedWire { receipt: encode(&renewed, &app.seal, caller.namespace()) }))
+    Ok(Json(RenewedWire { receipt: encode(&renewed, seal, caller.namespace()) }))
 }
 
 /// Whether a receipt may live so long.
@@ -61,9 +64,9 @@ pub(super) fn check_life(field: &str, life: Span) -> Result<(), Problem> {
     Ok(())
 }
 
-fn known(app: &App, caller: &Caller, text: &str) -> Result<Receipt, Problem> {
-    decode(text, &app.seal, caller.namespace()).ok_or_else(|| {
-        let detail = "this receipt was changed, cut off, or given before the server started: what it paid stays spent";
+fn known(seal: &Seal, caller: &Caller, text: &str) -> Result<Receipt, Problem> {
+    decode(text, seal, caller.namespace()).ok_or_else(|| {
+        let detail = "this receipt was changed, cut off, or given by a server of another store, or in memory before a restart: what it paid stays spent";
         Problem::new(kinds::RECEIPT_UNKNOWN, detail)
     })
 }

@@ -31,10 +31,10 @@ pub(super) async fn settle_all(
     if settlements.is_empty() {
         return Ok(Vec::new());
     }
-    let now = app.gate.now().await?;
+    let (now, seal) = (app.gate.now().await?, app.seal().await?);
     let (mut acts, mut answers) = (Vec::with_capacity(settlements.len()), Vec::new());
     for Object(settlement) in settlements {
-        answers.push(settlement.act(app, caller, now).map(|act| acts.push(act)));
+        answers.push(settlement.act(seal, caller, now).map(|act| acts.push(act)));
     }
     let mut acted = app.gate.act_all(acts).await?.into_iter();
     let settled = answers.into_iter().map(|answer| {
@@ -58,9 +58,9 @@ async fn tell_attempts<'a>(
     settled: impl Iterator<Item = (&'a Object<SettlementWire<'a>>, &'a SettledWire)>,
 ) {
     // What was settled is told, whatever comes of its spans.
-    let Ok(now) = app.gate.now().await else { return };
+    let (Ok(now), Ok(seal)) = (app.gate.now().await, app.seal().await) else { return };
     for (Object(settlement), _) in settled.filter(|(_, settled)| settled.is_settled()) {
-        if let Some((call, attempt)) = settlement.attempt(app, caller) {
+        if let Some((call, attempt)) = settlement.attempt(seal, caller) {
             let (outcome, has_failed) = settlement.outcome();
             let namespace = caller.namespace();
             app.traces.end(attempt, Ended { call, namespace, outcome, has_failed, at: now.wall });
@@ -79,7 +79,8 @@ pub(super) async fn renew(
     if span.is_zero() || span > LEASE_MAX {
         return Err(invalid_field("for", "a lease lasts for up to 1d, as in \"30s\""));
     }
-    let read = |text: &std::borrow::Cow<'_, str>| decode(text, caller.namespace(), &app.seal);
+    let seal = app.seal().await?;
+    let read = |text: &std::borrow::Cow<'_, str>| decode(text, caller.namespace(), seal);
     let leases: Vec<_> = request.leases.0.iter().map(read).collect();
     let known = leases.iter().flatten().copied().collect();
     let mut held = app.gate.renew(known, span).await?.into_iter();

@@ -22,7 +22,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use tokio::sync::Notify;
 use tollgate::push::address::AddressPolicy;
-use tollgate::{Error, Now, Tollgate};
+use tollgate::{Error, Now, StoreError, Tollgate};
 
 /// What the face shares with the manner in which its messages are delivered.
 #[derive(Debug)]
@@ -92,7 +92,7 @@ impl Face {
     async fn try_answer(&self, request: Request<Body>, peer: IpAddr) -> Result<Response, Fault> {
         let caller = self.caller(&request)?;
         if !self.app.gate.keeps_calls() {
-            return Err(Fault::unavailable("this server keeps no messages: give it a folder"));
+            return Err(Fault::of(StoreError::LimitsOnly.into(), &caller));
         }
         let (parts, body) = request.into_parts();
         let path = parts.uri.path().to_owned();

@@ -5,6 +5,7 @@ use super::ahead::Lending;
 use super::batch::{Again, Agree, Asked, Batch, Request};
 use super::cells::{Cells, Wanted};
 use super::command::Command;
+use super::condition::Condition;
 use super::memory::Memory;
 use parking_lot::Mutex;
 use std::collections::HashMap;
@@ -24,6 +25,8 @@ const AGAIN_MAX: usize = 8;
 #[derive(Clone)]
 pub(super) struct Desk {
     requests: mpsc::Sender<Waiting>,
+    /// How the store was when it was last asked.
+    pub(super) condition: Arc<Condition>,
 }
 
 /// A request, and since when it waits.
@@ -38,9 +41,10 @@ impl Desk {
         let (requests, waiting) = mpsc::channel(WAITING_MAX);
         let permits = Arc::new(Semaphore::new(cells.changes_max().max(1)));
         let memory = Arc::new(Mutex::new(Memory::new(lending)));
-        let clerk = Clerk { cells, memory, permits, outage: Outage::default() };
+        let (condition, outage) = (Arc::<Condition>::default(), Outage::default());
+        let clerk = Clerk { cells, memory, permits, condition: condition.clone(), outage };
         tokio::spawn(clerk.serve(waiting));
-        Self { requests }
+        Self { requests, condition }
     }
 
     pub(super) async fn ask<C: Command>(&self, command: C) -> Answer<C::Answer> {
@@ -65,6 +69,7 @@ struct Clerk {
     cells: Arc<dyn Cells>,
     memory: Arc<Mutex<Memory>>,
     permits: Arc<Semaphore>,
+    condition: Arc<Condition>,
     outage: Outage,
 }
 
@@ -129,7 +134,7 @@ impl Clerk {
         for _ in 0..AGAIN_MAX {
             let (read, change) = batch.wanted();
             let wanted = Wanted { read: &read, change: &change };
-            self.cells.change(wanted, batch).await?;
+            self.condition.noted(self.cells.change(wanted, batch).await)?;
             match batch.came()? {
                 None => return Ok(()),
                 Some(Again::Epoch) => self.agree().await?,
@@ -143,7 +148,8 @@ impl Clerk {
     async fn agree(&self) -> Answer<()> {
         let mut agree = Agree::new(self.memory.clone());
         let keys = agree.keys();
-        self.cells.change(Agree::wanted(&keys), &mut agree).await?;
+        let changed = self.cells.change(Agree::wanted(&keys), &mut agree).await;
+        self.condition.noted(changed)?;
         agree.failed.map_or(Ok(()), Err)
     }
 }

@@ -4,7 +4,9 @@ use super::{Backend, Tollgate};
 use crate::embedded::Embedded;
 use std::future::Future;
 use tollgate_core::contract::StoreError as KeptError;
-use tollgate_core::contract::{CallView, CallsQuery, LaneState, QueueState, Totals};
+use tollgate_core::contract::{
+    CallView, CallsQuery, Configure, LaneState, Meters, QueueState, Totals,
+};
 use tollgate_core::lanes::{
     Act, Acted, CallId, Claimed, Explanation, Lease, NewCall, Payload, QueueSpec, Record, Scope,
     Write,
@@ -13,7 +15,7 @@ use tollgate_core::{Key, LaneName, Limit, LimitName, Now, QueueName, Span};
 use tollgate_engine::{Call, Engine, Error, Job, Outcome, Schedule, StoreError, When, Worked};
 
 impl Tollgate {
-    /// Whether it keeps calls: in memory there are limits alone.
+    /// Whether it keeps calls: in memory, and in a store that others share, there are limits alone.
     pub fn keeps_calls(&self) -> bool {
         self.engine().is_ok()
     }
@@ -109,20 +111,39 @@ impl Tollgate {
 
     /// The present, as the store counts it.
     pub async fn now(&self) -> Result<Now, Error> {
-        self.engine()?.now().await
+        match &self.backend {
+            Backend::Shared(engine) => engine.now().await,
+            Backend::Memory(_) | Backend::Embedded(_) => self.engine()?.now().await,
+        }
     }
 
-    /// Writes a record of Tollgate's own, which [`Self::act`] does not: for servers and the like.
+    /// Writes a record of Tollgate's own, which [`Self::act`] does not: for servers and the like. A store
+    /// that processes share does not tell its new revision.
     pub async fn keep(&self, write: Write) -> Result<Acted, Error> {
+        if let Backend::Shared(engine) = &self.backend {
+            let change = Configure { write: vec![write], ..Configure::default() };
+            engine.store().configure(change).await??;
+            return Ok(Acted::default());
+        }
         self.engine()?.keep(write).await
     }
 
     /// Whether what is accepted now would be kept, as far as the last write found: no, if the disk is full
-    /// or the store has failed. Costs no write; always so in memory.
+    /// or the store has failed or is out of reach. Costs no write; always so in memory.
     pub fn takes_writes(&self) -> Result<(), Error> {
         match &self.backend {
-            Backend::Memory(_) | Backend::Shared(_) => Ok(()),
+            Backend::Memory(_) => Ok(()),
             Backend::Embedded(engine) => Ok(engine.store().takes_writes()?),
+            Backend::Shared(engine) => Ok(engine.store().takes_writes()?),
+        }
+    }
+
+    /// How often this process asked a store that others share, and it was not done; `None` if nobody shares
+    /// it.
+    pub fn store_failures(&self) -> Option<u64> {
+        match &self.backend {
+            Backend::Memory(_) | Backend::Embedded(_) => None,
+            Backend::Shared(engine) => Some(engine.store().failures()),
         }
     }
 
@@ -202,7 +223,10 @@ impl Tollgate {
 
     /// The bytes that are kept under a key, with their revision.
     pub async fn record(&self, key: &str) -> Result<Option<Record>, Error> {
-        self.engine()?.record(key).await
+        match &self.backend {
+            Backend::Shared(engine) => engine.record(key).await,
+            Backend::Memory(_) | Backend::Embedded(_) => self.engine()?.record(key).await,
+        }
     }
 
     /// Records whose keys begin so, by key, after one, up to 1,000. May cost a look at every record.

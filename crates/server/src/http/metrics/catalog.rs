@@ -53,10 +53,11 @@ macro_rules! metrics {
 metrics! {
     BUILD = "tollgate_build_info", Gauge, ["version"], "Always 1: the version is in the label.";
     UPTIME = "tollgate_uptime_seconds", Gauge, [], "How long the server has been running.";
-    READY = "tollgate_ready", Gauge, [], "1 if `/readyz` says so; 0 if the disk is full, the store has failed, or the server is going.";
+    READY = "tollgate_ready", Gauge, [], "1 if `/readyz` says so; 0 if the disk is full, the store has failed or is out of reach, or the server is going.";
     CONNECTIONS = "tollgate_connections", Gauge, [], "Connections that are open.";
     RESPONSES = "tollgate_http_responses_total", Counter, ["status", "code"], "Answers, by status and problem code; `ok` is no problem, `unknown_limit` an ask at a limit that is not defined.";
     SPANS_DROPPED = "tollgate_spans_dropped_total", Counter, [], "Spans that were not exported: the collector was away, or slow. Only servers with the feature `otel` export any.";
+    STORE_FAILURES = "tollgate_store_failures_total", Counter, [], "How often a store that servers share did not do what it was asked, for it was out of reach, full or failed. Only servers with such a store count it.";
     COMMITS = "tollgate_store_commits_total", Counter, [], "Batches that the store made last.";
     WRITTEN = "tollgate_store_written_bytes_total", Counter, [], "What was written to the journal for them.";
     COMMIT = "tollgate_store_commit_seconds", Histogram, [], "From when a batch was handed over until it lasted.";

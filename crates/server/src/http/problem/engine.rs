@@ -14,9 +14,9 @@ impl From<Error> for Problem {
             Error::Invalid(error) => Self::new(of_ask(error), error.to_string()),
             Error::Store(StoreError::LimitsOnly) => Self::new(
                 kinds::LIMITS_ONLY,
-                "this server was started with --memory and keeps limits alone: start it without, and it keeps calls, too",
+                "this server keeps limits alone, for it was started with --memory or --store: start one with --data, and it keeps calls, too",
             ),
-            Error::Store(error) => Self::new(of_store(error), error.to_string()),
+            Error::Store(error) => of_store(error),
             Error::Meter(error) => Self::new(of_meter(error), error.to_string()),
             Error::Act(error) => of_act(error),
             Error::Queue(error) => Self::new(of_queue(error), error.to_string()),
@@ -157,13 +157,26 @@ fn of_meter(error: &MeterError) -> Kind {
     }
 }
 
-fn of_store(error: &StoreError) -> Kind {
+fn of_store(error: &StoreError) -> Problem {
+    let problem = Problem::new(kind_of_store(error), error.to_string());
+    match error {
+        // Nobody knows when it is back; one who asks every second is told within the next.
+        StoreError::Kept(KeptError::Unreachable { .. }) => {
+            problem.header(RETRY_AFTER, HeaderValue::from(1))
+        }
+        _ => problem,
+    }
+}
+
+fn kind_of_store(error: &StoreError) -> Kind {
     match error {
         StoreError::LimitsFull { .. } => kinds::LIMITS_FULL,
         StoreError::MetersFull { .. } => kinds::METERS_FULL,
         StoreError::WaitingFull { .. } => kinds::WAITING_FULL,
         StoreError::ReceiptsFull { .. } => kinds::RECEIPTS_FULL,
+        StoreError::MetersNotListed => kinds::METERS_NOT_LISTED,
         StoreError::Kept(KeptError::Full { .. }) => kinds::STORE_FULL,
+        StoreError::Kept(KeptError::Unreachable { .. }) => kinds::STORE_UNREACHABLE,
         _ => kinds::STORE_FAILED,
     }
 }

@@ -113,6 +113,7 @@ kinds! {
     TOO_MANY_CHANGES = UNPROCESSABLE_ENTITY, "too_many_changes", "This is too much at once";
     INSTANT_IN_SCHEDULE = UNPROCESSABLE_ENTITY, "instant_in_schedule", "A schedule's call counts from its tick";
     LIMITS_ONLY = CONFLICT, "limits_only", "This server keeps limits alone";
+    METERS_NOT_LISTED = CONFLICT, "meters_not_listed", "This server does not know which meters there are";
     RECEIPT_UNKNOWN = NOT_FOUND, "receipt_unknown", "There is no such receipt";
     RECEIPT_SPENT = CONFLICT, "receipt_spent", "The receipt is spent";
     LIMITS_FULL = SERVICE_UNAVAILABLE, "limits_full", "There is no room for another limit";
@@ -121,6 +122,7 @@ kinds! {
     RECEIPTS_FULL = SERVICE_UNAVAILABLE, "receipts_full", "There is no room for another settled receipt";
     TOO_BUSY = SERVICE_UNAVAILABLE, "too_busy", "Too many large bodies arrive at once";
     STORE_FULL = SERVICE_UNAVAILABLE, "store_full", "There is no room in the store";
+    STORE_UNREACHABLE = SERVICE_UNAVAILABLE, "store_unreachable", "The store is out of reach";
     STORE_FAILED = SERVICE_UNAVAILABLE, "store_failed", "The store could not decide";
     SHUTTING_DOWN = SERVICE_UNAVAILABLE, "shutting_down", "The server is shutting down";
 }

@@ -8,9 +8,9 @@ use super::problem::ProblemWire;
 use super::settle::{SettledWire, SettlementWire};
 use super::span::SpanWire;
 use super::units::Units;
-use crate::http::App;
 use crate::http::caller::Caller;
 use crate::lease;
+use crate::seal::Seal;
 use crate::traces::Attempt;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
@@ -70,7 +70,7 @@ impl<'a> ClaimedWire<'a> {
     pub(in crate::http) fn new(
         claimed: &'a Claimed,
         traced: Option<&Attempt>,
-        app: &App,
+        seal: &Seal,
         caller: &Caller,
     ) -> Self {
         let (started, attempt) = (&claimed.started, attempt(claimed));
@@ -80,7 +80,7 @@ impl<'a> ClaimedWire<'a> {
             id: IdWire(started.lease.call),
             lane: &started.lane,
             body: BodyWire::new(claimed.payload.body()),
-            lease: lease::encode(started.lease, &carried, caller.namespace(), &app.seal),
+            lease: lease::encode(started.lease, &carried, caller.namespace(), seal),
             lease_ms: started.expires.since(started.at).as_millis_ceil(),
             attempt,
             attempts: (attempt > 1).then(|| before.into()),

@@ -8,10 +8,10 @@ use super::problem::ProblemWire;
 use super::report;
 use super::span::SpanWire;
 use super::units::Units;
-use crate::http::App;
 use crate::http::caller::Caller;
 use crate::http::problem::{Problem, invalid_field, kinds};
 use crate::lease;
+use crate::seal::Seal;
 use crate::traces::Attempt;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -86,11 +86,11 @@ impl SettlementWire<'_> {
     /// The act that settles a start so.
     pub(in crate::http) fn act(
         &self,
-        app: &App,
+        seal: &Seal,
         caller: &Caller,
         now: Now,
     ) -> Result<Act, Problem> {
-        let lease = lease::decode(&self.lease, caller.namespace(), &app.seal);
+        let lease = lease::decode(&self.lease, caller.namespace(), seal);
         let lease = lease.ok_or_else(|| {
             let why = "this is no lease of this server: send it as the claim gave it";
             Problem::new(kinds::LEASE_UNKNOWN, why).field("lease")
@@ -123,8 +123,12 @@ impl SettlementWire<'_> {
     }
 
     /// The attempt that it ends, if that is traced.
-    pub(in crate::http) fn attempt(&self, app: &App, caller: &Caller) -> Option<(CallId, Attempt)> {
-        let (lease, carried) = lease::decode_carrying(&self.lease, caller.namespace(), &app.seal)?;
+    pub(in crate::http) fn attempt(
+        &self,
+        seal: &Seal,
+        caller: &Caller,
+    ) -> Option<(CallId, Attempt)> {
+        let (lease, carried) = lease::decode_carrying(&self.lease, caller.namespace(), seal)?;
         Some((lease.call, Attempt::from_bytes(&carried)?))
     }
 

@@ -1,0 +1,98 @@
+//! The command with a store that others share, as a shell runs it.
+#![cfg(unix)]
+#![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on fails")]
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::process::{Child, Command, Output, Stdio};
+
+/// A process of ours, which ends with the test.
+struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn tollgate(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_tollgate"));
+    for name in ["TOKEN", "LOG", "STORE", "PREFIX", "DATA", "MEMORY"] {
+        command.env_remove(format!("TOLLGATE_{name}"));
+    }
+    command.args(arguments);
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+}
+
+fn refused(command: &mut Command) -> String {
+    let Output { status, stderr, .. } = command.output().unwrap();
+    let told = String::from_utf8(stderr).unwrap();
+    assert_eq!(status.code(), Some(2), "{told}");
+    assert!(!told.contains("hush"), "{told}");
+    told
+}
+
+fn free_port() -> u16 {
+    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+}
+
+/// Sends one request, and returns the answer as it came.
+fn ask(address: &str, path: &str) -> String {
+    let mut stream = TcpStream::connect(address).unwrap();
+    let head = format!("GET {path} HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n");
+    stream.write_all(head.as_bytes()).unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    answer
+}
+
+#[test]
+fn a_url_that_is_none_is_refused_and_its_password_is_not_shown() {
+    for (url, said) in [
+        ("mysql://me:hush@a", "redis://…, postgres://… or nats://…"),
+        ("hush", "redis://…, postgres://… or nats://…"),
+        ("redis://:hush@a:b:c", "the url of Redis cannot be used"),
+        ("postgres://me:hush@a:b:c", "the url of PostgreSQL cannot be read"),
+        ("nats://me:hush@a:b:c", "NATS cannot be connected to"),
+    ] {
+        let told = refused(&mut tollgate(&["serve", "--store", url, "--listen", "127.0.0.1:0"]));
+        assert!(told.contains(said), "{told}");
+        let mut command = tollgate(&["serve", "--listen", "127.0.0.1:0"]);
+        assert!(refused(command.env("TOLLGATE_STORE", url)).contains(said), "{url}");
+    }
+    let told = refused(&mut tollgate(&["serve", "--store", "redis://:hush@a", "--memory"]));
+    assert!(told.contains("cannot be used with"), "{told}");
+}
+
+#[test]
+fn a_server_that_is_there_before_its_store_has_its_limits_in_force_once_that_comes() {
+    let (port, folder) = (free_port(), tempfile::tempdir().unwrap());
+    let file = folder.path().join("tollgate.toml");
+    std::fs::write(&file, "[limits.api]\nrule = \"concurrency\"\nlimit = 2\n").unwrap();
+    let url = format!("redis://127.0.0.1:{port}");
+    let config = ["--config", file.to_str().unwrap(), "--listen", "127.0.0.1:0"];
+    let mut command = tollgate(&[&["serve", "--store", &url][..], &config[..]].concat());
+    let mut server = Running(command.spawn().unwrap());
+    let mut printed = BufReader::new(server.0.stdout.take().unwrap()).lines();
+    let [address, place, serves] = [(); 3].map(|()| printed.next().unwrap().unwrap());
+    let address = address.strip_prefix("tollgate listens on http://").unwrap();
+    assert!(place.contains(&format!("redis://127.0.0.1:{port}, ")), "{place}");
+    assert!(serves.contains("limits only: no queues, calls, schedules, push or QStash"));
+    let mut log = BufReader::new(server.0.stderr.take().unwrap()).lines().map(Result::unwrap);
+    let warned = log.find(|line| line.contains("not there yet")).unwrap();
+    assert!(warned.contains("limits_wait=true"), "{warned}");
+    assert!(ask(address, "/readyz").starts_with("HTTP/1.1 503"));
+    assert!(ask(address, "/v1/limits/api").contains("store_unreachable"));
+
+    let dir = folder.path().to_str().unwrap();
+    let text = port.to_string();
+    let mut redis = Command::new("redis-server");
+    redis.args(["--port", &text, "--bind", "127.0.0.1", "--dir", dir, "--save", ""]);
+    let _redis = Running(redis.stdout(Stdio::null()).spawn().expect("install redis-server"));
+    log.find(|line| line.contains("limits is in force")).unwrap();
+    let answer = ask(address, "/v1/limits/api");
+    assert!(answer.contains("\"who\":\"config\""), "{answer}");
+    assert!(ask(address, "/readyz").starts_with("HTTP/1.1 200"));
+}
