@@ -114,6 +114,7 @@ async fn a_slot_in_nats_is_any_servers_to_renew_and_settle() {
 #[tokio::test]
 async fn a_server_over_a_shared_store_says_what_it_does_not_do() {
     let server = server(redis::shared(), &prefix()).await;
+    server.put("/v1/limits/api", &slots(3)).await.success();
     let told = server.put("/v1/queues/q", &json!({})).await.problem(409, "limits_only");
     assert!(told.contains("--store") && told.contains("--data"), "{told}");
     for path in ["/v1/queues", "/v1/queues/q/lanes", "/v1/schedules", "/v1/events", "/v1/audit"] {
@@ -128,7 +129,6 @@ async fn a_server_over_a_shared_store_says_what_it_does_not_do() {
     }
     let answer = server.get("/v2/queues").await;
     assert_eq!((answer.status, answer.json()["error"].as_str()), (409, Some(told.as_str())));
-    server.put("/v1/limits/api", &slots(3)).await.success();
     server.consume(&one_of("api")).await.success();
     let told = server.get("/metrics").await.text;
     for line in ["tollgate_limit_in_flight{limit=\"api\"} 1", "tollgate_store_failures_total 0"] {

@@ -2,8 +2,7 @@
 
 use crate::config::Desired;
 use std::future::pending;
-use std::time::Duration;
-use tokio::time::sleep;
+use tokio::time::{Duration, sleep};
 use tollgate::lanes::StoreError as KeptError;
 use tollgate::{Error, StoreError, Tollgate};
 

@@ -59,8 +59,10 @@ fn write_server(app: &App, page: &mut Exposition) {
 }
 
 async fn write_gate(app: &App, caller: &Caller, page: &mut Exposition) -> Result<(), Error> {
-    if let Some(failures) = app.gate.store_failures().filter(|_| caller.namespace().is_none()) {
+    if app.gate.limiter().is_none() && caller.namespace().is_none() {
         page.begin(&metric::STORE_FAILURES);
+        // A folder that fails ends the server.
+        let failures = app.gate.store_failures().unwrap_or_default();
         page.value(&metric::STORE_FAILURES, &[], failures.into());
     }
     if !app.gate.keeps_calls() {
