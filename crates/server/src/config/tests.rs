@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::access::Role;
+use std::path::PathBuf;
 
 fn environment(variables: &[(&str, &str)]) -> Environment {
     let pair = |(name, value): &(&str, &str)| ((*name).to_owned(), OsString::from(value));
