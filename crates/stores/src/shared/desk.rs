@@ -39,10 +39,15 @@ impl Desk {
     /// Serves requests on the runtime that this is called on, until the last handle is gone.
     pub(super) fn open(cells: Arc<dyn Cells>, lending: Lending) -> Self {
         let (requests, waiting) = mpsc::channel(WAITING_MAX);
-        let permits = Arc::new(Semaphore::new(cells.changes_max().max(1)));
+        let changes_max = cells.changes_max().max(1);
+        // Where each meter is a change of its own, all that wait are seen to before the next: two changes
+        // of one meter would only be in each other's way.
+        let together_max = if cells.writes_together() { changes_max } else { 1 };
+        let permits = Arc::new(Semaphore::new(together_max));
+        let changes = Arc::new(Semaphore::new(changes_max));
         let memory = Arc::new(Mutex::new(Memory::new(lending)));
         let (condition, outage) = (Arc::<Condition>::default(), Outage::default());
-        let clerk = Clerk { cells, memory, permits, condition: condition.clone(), outage };
+        let clerk = Clerk { cells, memory, permits, changes, condition: condition.clone(), outage };
         tokio::spawn(clerk.serve(waiting));
         Self { requests, condition }
     }
@@ -69,6 +74,8 @@ struct Clerk {
     cells: Arc<dyn Cells>,
     memory: Arc<Mutex<Memory>>,
     permits: Arc<Semaphore>,
+    /// Bounds the changes under way, where what goes together is made one by one.
+    changes: Arc<Semaphore>,
     condition: Arc<Condition>,
     outage: Outage,
 }
@@ -117,7 +124,10 @@ impl Clerk {
         let mut under_way = tokio::task::JoinSet::new();
         for part in parts {
             let clerk = self.clone();
-            under_way.spawn(async move { clerk.make(part).await });
+            under_way.spawn(async move {
+                let _permit = clerk.changes.acquire().await;
+                clerk.make(part).await;
+            });
         }
         while under_way.join_next().await.is_some() {}
     }
