@@ -1,4 +1,4 @@
-//! Limits that several processes share, in a store that keeps values: [`Cells`](cells::Cells) is what such
+//! Limits that several processes share, in a store that keeps values: [`Cells`] is what such
 //! a store does, and [`Shared`] makes limits of it.
 //!
 //! Requests of one process that come while the store is busy go to it together, as one change. What is

@@ -169,7 +169,7 @@ impl<S: Meters + 'static> Engine<S> {
         self.parts.edit(who, &name, true, change).await
     }
 
-    /// Limits that come along with calls, checked, as they go along in their act ([`Act::define`]). One that
+    /// Limits that come along with calls, checked, as they go along in their act ([`Act::define`](tollgate_core::lanes::Act::define)). One that
     /// an operator defined or pinned is changed here, as callers change it: the newest definition wins,
     /// unless it is pinned. If nobody says who, it stays as it is.
     pub async fn coming_along(
