@@ -22,15 +22,20 @@ pub(super) struct Listeners {
 }
 
 impl Listeners {
-    /// Tells the events of a batch of so many bytes that lasts. Waits for nobody.
-    pub(super) fn tell(&self, events: Vec<Event>, place: BatchPlace, bytes: usize) {
+    /// Tells history the events of a batch of so many bytes that lasts, and gives back those that
+    /// followers are to be told. Waits for nobody.
+    pub(super) fn keep_batch(
+        &self,
+        events: Vec<Event>,
+        place: BatchPlace,
+        bytes: usize,
+    ) -> Vec<Event> {
         if events.is_empty() {
-            return;
+            return events;
         }
-        // Who follows and hears that a call ended finds it in history: that is told first.
         let followed = self.stream.is_on().then(|| events.clone());
         self.keep(events, place.position(bytes.saturating_sub(1)));
-        self.stream.tell(followed.unwrap_or_default());
+        followed.unwrap_or_default()
     }
 
     /// Tells history alone of events that reach up to a position of the journal.
@@ -74,7 +79,7 @@ impl Stream {
         self.lock().is_on = true;
     }
 
-    fn tell(&self, events: Vec<Event>) {
+    pub(super) fn tell(&self, events: Vec<Event>) {
         if events.is_empty() {
             return;
         }

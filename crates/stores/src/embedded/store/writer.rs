@@ -216,13 +216,15 @@ impl Writer {
             batch,
             Box::new(move |outcome| match outcome {
                 Ok(place) => {
-                    // The writer hears of it before anyone who was answered can ask for more.
+                    // History has it before the writer hears of it, whose next answer may show it,
+                    // and the writer before anyone who was told or answered can ask for more.
                     let mut cargo = cargo;
                     let replies = std::mem::take(&mut cargo.replies);
                     let events = std::mem::take(&mut cargo.events);
                     let took = elapsing().duration_since(began);
+                    let followed = listeners.keep_batch(events, place, bytes);
                     inbox.news(News::Committed { place, bytes, took, cargo });
-                    listeners.tell(events, place, bytes);
+                    listeners.stream.tell(followed);
                     replies.into_iter().for_each(|reply| reply(Ok(())));
                 }
                 Err(refused) => inbox.news(News::Refused(refused, cargo)),

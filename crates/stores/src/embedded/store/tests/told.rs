@@ -195,3 +195,18 @@ fn a_broken_history_does_not_stop_the_store() {
     let checked = crate::embedded::check(&machine.host.open().unwrap()).unwrap();
     assert_eq!(checked.history.damaged[0].file, format!("{log}.broken"));
 }
+
+#[test]
+fn who_sees_that_a_call_ended_by_anothers_hand_finds_its_end_in_history() {
+    let machine = Machine::without_checkpoints();
+    for _ in 0..2_000 {
+        let acted = wait(machine.store().act(vec![enqueue(1)])).unwrap().remove(0).unwrap();
+        let id = acted.enqueued[0];
+        std::thread::scope(|scope| {
+            let cancel = Act { cancel: vec![id], ..Act::default() };
+            scope.spawn(|| wait(machine.store().act(vec![cancel])).unwrap());
+            while wait(machine.store().look(vec![id])).unwrap()[0].is_some() {}
+            assert_eq!(machine.kept(id.0), (0, 1), "call {}", id.0);
+        });
+    }
+}
