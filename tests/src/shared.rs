@@ -9,6 +9,7 @@ mod lives;
 mod lost;
 mod memory;
 mod nats;
+mod overtaken;
 mod postgres;
 mod redis;
 mod served;

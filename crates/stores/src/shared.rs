@@ -6,6 +6,7 @@
 //! store's time; and what changed is written.
 
 mod ahead;
+mod apart;
 mod batch;
 pub mod cells;
 mod codec;

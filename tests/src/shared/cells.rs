@@ -44,8 +44,8 @@ impl Decide for Add {
         changes.map(|(at, (before, by))| self.change(at, before + by)).collect()
     }
 
-    fn take_back(&mut self, at: usize, _now: Now, found: Option<&[u8]>) -> Change {
-        self.change(at, number(found) - self.by[at])
+    fn take_back(&mut self, at: usize, _now: Now, found: Option<&[u8]>) -> Option<Change> {
+        Some(self.change(at, number(found) - self.by[at]))
     }
 
     fn quick(&self) -> Option<&Quick> {
@@ -62,8 +62,8 @@ impl Decide for Put {
         each.map(|(at, value)| Change { at, value: value.clone(), life: self.1 }).collect()
     }
 
-    fn take_back(&mut self, at: usize, _now: Now, _found: Option<&[u8]>) -> Change {
-        Change { at, value: None, life: None }
+    fn take_back(&mut self, at: usize, _now: Now, _found: Option<&[u8]>) -> Option<Change> {
+        Some(Change { at, value: None, life: None })
     }
 
     fn quick(&self) -> Option<&Quick> {
@@ -81,7 +81,7 @@ impl Decide for Look {
         Vec::new()
     }
 
-    fn take_back(&mut self, at: usize, _now: Now, _found: Option<&[u8]>) -> Change {
+    fn take_back(&mut self, at: usize, _now: Now, _found: Option<&[u8]>) -> Option<Change> {
         panic!("nothing was written to the cell at {at}");
     }
 

@@ -2,7 +2,7 @@
 //! right again by itself.
 
 mod postgres;
-mod proxy;
+pub(super) mod proxy;
 mod redis;
 mod rough;
 

@@ -40,7 +40,7 @@ impl Decide for Silent {
         Vec::new()
     }
 
-    fn take_back(&mut self, at: usize, _now: Now, _found: Option<&[u8]>) -> Change {
+    fn take_back(&mut self, at: usize, _now: Now, _found: Option<&[u8]>) -> Option<Change> {
         panic!("nothing was written to the cell at {at}");
     }
 

@@ -17,7 +17,7 @@ use tollgate_stores::shared::cells::{CellKey, Cells, Change, Decide, Found, Kind
 use tollgate_stores::shared::quick::Quick;
 
 /// Settings with a bucket that no other test has, of this run or of another.
-fn settings() -> Settings {
+pub(super) fn settings() -> Settings {
     static COUNT: AtomicU64 = AtomicU64::new(0);
     let count = COUNT.fetch_add(1, Ordering::Relaxed);
     let bucket = format!("test-{}-{count}", std::process::id());
@@ -102,74 +102,26 @@ async fn the_time_is_told_without_cells() {
     lives::the_time_is_told_without_cells(&connected(&settings).await, &time).await;
 }
 
-/// Adds, and lets somebody else change a cell before the first try is written.
-struct Overtaken<'a> {
-    add: Add,
-    other: &'a NatsCells,
-    others: Vec<CellKey>,
-    tries: usize,
-    taken_back: Vec<usize>,
-}
-
-impl Decide for Overtaken<'_> {
-    fn decide(&mut self, now: Now, found: &Found) -> Vec<Change> {
-        self.tries += 1;
-        if self.tries == 1 {
-            let mut add = Add::new(&vec![100; self.others.len()]);
-            let overtake = change(self.other, &self.others, &mut add);
-            block_in_place(|| Handle::current().block_on(overtake));
-        }
-        self.add.decide(now, found)
-    }
-
-    fn take_back(&mut self, at: usize, now: Now, found: Option<&[u8]>) -> Change {
-        self.taken_back.push(at);
-        if self.taken_back == [1] {
-            // And once more, before the first cell is taken back.
-            let first = [cell(Kind::Meter, "a")];
-            let mut add = Add::new(&[1000]);
-            let overtake = change(self.other, &first, &mut add);
-            block_in_place(|| Handle::current().block_on(overtake));
-        }
-        self.add.take_back(at, now, found)
-    }
-
-    fn quick(&self) -> Option<&Quick> {
-        None
-    }
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_was_written_is_taken_back_when_somebody_was_faster_in_the_middle() {
-    let settings = settings();
-    let (cells, other) = (connected(&settings).await, connected(&settings).await);
-    let keys = ["a", "b", "c", "d"].map(|name| cell(Kind::Meter, name));
-    change(&cells, &keys[..1], &mut Add::new(&[10])).await;
-    let mut overtaken = Overtaken {
-        add: Add::new(&[1, 2, 3, 4]),
-        other: &other,
-        others: keys[2..3].to_vec(),
-        tries: 0,
-        taken_back: Vec::new(),
-    };
-    change(&cells, &keys, &mut overtaken).await;
-    assert_eq!(overtaken.tries, 2);
-    assert_eq!(overtaken.taken_back, [1, 0, 0], "the last first, and again where it was overtaken");
-    assert_eq!(overtaken.add.before, [1010, 0, 100, 0], "what the second try found");
-    let expected = ["1011", "2", "103", "4"].map(|digits| Some(digits.as_bytes().to_vec()));
-    assert_eq!(look(&cells, &keys).await, expected);
-}
-
 /// Removes a cell, and lets somebody else change it before the first try is made.
-struct Removing<'a>(Overtaken<'a>);
+struct Removing<'a> {
+    other: &'a NatsCells,
+    key: [CellKey; 1],
+    /// What each try found.
+    found: Vec<Found>,
+}
 
 impl Decide for Removing<'_> {
-    fn decide(&mut self, now: Now, found: &Found) -> Vec<Change> {
-        self.0.decide(now, found);
+    fn decide(&mut self, _now: Now, found: &Found) -> Vec<Change> {
+        self.found.push(found.clone());
+        if self.found.len() == 1 {
+            let mut add = Add::new(&[100]);
+            let overtake = change(self.other, &self.key, &mut add);
+            block_in_place(|| Handle::current().block_on(overtake));
+        }
         vec![Change { at: 0, value: None, life: None }]
     }
 
-    fn take_back(&mut self, at: usize, _now: Now, _found: Option<&[u8]>) -> Change {
+    fn take_back(&mut self, at: usize, _now: Now, _found: Option<&[u8]>) -> Option<Change> {
         panic!("nothing was written to the cell at {at}");
     }
 
@@ -184,15 +136,10 @@ async fn a_cell_that_somebody_changed_is_not_removed_unseen() {
     let (cells, other) = (connected(&settings).await, connected(&settings).await);
     let key = [cell(Kind::Meter, "a")];
     change(&cells, &key, &mut Add::new(&[10])).await;
-    let mut removing = Removing(Overtaken {
-        add: Add::new(&[0]),
-        other: &other,
-        others: key.to_vec(),
-        tries: 0,
-        taken_back: Vec::new(),
-    });
+    let mut removing = Removing { other: &other, key: key.clone(), found: Vec::new() };
     change(&cells, &key, &mut removing).await;
-    assert_eq!((removing.0.tries, removing.0.add.before), (2, vec![110]));
+    let found = ["10", "110"].map(|digits| vec![Some(digits.as_bytes().to_vec())]);
+    assert!(removing.found.iter().map(|found| &found.change).eq(&found), "{:?}", removing.found);
     assert_eq!(look(&cells, &key).await, [None]);
     change(&cells, &key, &mut Add::new(&[7])).await;
     assert_eq!(look(&cells, &key).await, [Some(b"7".to_vec())]);
@@ -331,21 +278,8 @@ async fn a_bucket_that_is_full_says_so_and_nothing_is_changed() {
     let keys = ["a", "b"].map(|name| cell(Kind::Meter, name));
     change(&cells, &keys[..1], &mut Add::new(&[1])).await;
     let values = vec![Some(b"2".to_vec()), Some(vec![7; 20_000])];
-    struct Restoring(Put);
-    impl Decide for Restoring {
-        fn decide(&mut self, now: Now, found: &Found) -> Vec<Change> {
-            self.0.decide(now, found)
-        }
-        fn take_back(&mut self, at: usize, _now: Now, _found: Option<&[u8]>) -> Change {
-            Change { at, value: Some(b"1".to_vec()), life: None }
-        }
-
-        fn quick(&self) -> Option<&Quick> {
-            None
-        }
-    }
     let wanted = Wanted { read: &[], change: &keys };
-    let full = cells.change(wanted, &mut Restoring(Put(values, None))).await;
+    let full = cells.change(wanted, &mut Put(values, None)).await;
     assert!(matches!(full, Err(StoreError::Full { .. })), "{full:?}");
     assert_eq!(look(&cells, &keys).await, [Some(b"1".to_vec()), None]);
 }

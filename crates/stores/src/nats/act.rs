@@ -22,13 +22,14 @@ const PAUSE_DOUBLINGS: u32 = 7;
 struct Seen {
     key: String,
     revision: u64,
+    /// Its value then, and when that expires.
+    before: Option<(Timestamp, Vec<u8>)>,
 }
 
 /// A cell that was written.
 struct Written {
     at: usize,
     revision: u64,
-    value: Option<Vec<u8>>,
 }
 
 impl NatsCells {
@@ -67,7 +68,7 @@ impl NatsCells {
             match self.inside.write(&cell.key, cell.revision, &change, now).await {
                 Ok(Ok(revision)) => {
                     added += u64::from(cell.revision == ABSENT);
-                    written.push(Written { at: change.at, revision, value: change.value });
+                    written.push(Written { at: change.at, revision });
                 }
                 Ok(Err(Conflict)) => {
                     answer = Ok(false);
@@ -84,7 +85,7 @@ impl NatsCells {
             // The last first: what says that a receipt is spent goes when nothing is given back for it.
             while let Some(last) = written.pop() {
                 let Some(cell) = seen.get(last.at) else { continue };
-                self.inside.take_back(&cell.key, last, decide).await?;
+                self.inside.take_back(cell, last, decide).await?;
             }
         }
         answer
@@ -106,7 +107,9 @@ impl Inside {
         for (key, entry) in keys.into_iter().zip(entries) {
             let live = entry.as_ref().and_then(|entry| entry.live(now.at)).map(<[u8]>::to_vec);
             if seen.len() < wanted.change.len() {
-                seen.push(Seen { key, revision: entry.map_or(ABSENT, |entry| entry.revision) });
+                let revision = entry.as_ref().map_or(ABSENT, |entry| entry.revision);
+                let before = entry.and_then(|entry| entry.cell).filter(|_| live.is_some());
+                seen.push(Seen { key, revision, before });
                 found.change.push(live);
             } else {
                 found.read.push(live);
@@ -144,23 +147,37 @@ impl Inside {
     /// Takes back what was written to a cell, whatever others made of it since.
     async fn take_back(
         &self,
-        key: &str,
-        mut written: Written,
+        cell: &Seen,
+        Written { at, revision }: Written,
         decide: &mut dyn Decide,
     ) -> Answer<()> {
+        if self.put_back(cell, revision).await?.is_ok() {
+            return Ok(());
+        }
         for tries in 0.. {
+            let entry = self.bucket.read(&cell.key).await?;
             let now = self.clock.now();
-            let change = decide.take_back(written.at, now, written.value.as_deref());
-            if self.write(key, written.revision, &change, now).await?.is_ok() {
+            let live = entry.as_ref().and_then(|entry| entry.live(now.at));
+            let Some(change) = decide.take_back(at, now, live) else { break };
+            let revision = entry.as_ref().map_or(ABSENT, |entry| entry.revision);
+            if self.write(&cell.key, revision, &change, now).await?.is_ok() {
                 break;
             }
             pause(tries).await;
-            let entry = self.bucket.read(key).await?;
-            written.revision = entry.as_ref().map_or(ABSENT, |entry| entry.revision);
-            let live = entry.as_ref().and_then(|entry| entry.live(self.clock.now().at));
-            written.value = live.map(<[u8]>::to_vec);
         }
         Ok(())
+    }
+
+    /// Has a cell be as it was, if it is still as it was written.
+    async fn put_back(&self, cell: &Seen, written: u64) -> Answer<Result<(), Conflict>> {
+        match &cell.before {
+            Some((expires, value)) => {
+                let value = value::encode(*expires, value);
+                Ok(self.bucket.write(&cell.key, written, value).await?.map(drop))
+            }
+            None if written == ABSENT => Ok(Ok(())),
+            None => self.bucket.remove(&cell.key, written).await,
+        }
     }
 
     /// The names of cells of a kind. All keys of it are listed, since a bucket has no order of its own.

@@ -11,9 +11,8 @@ use super::wants::{self, Wants};
 use parking_lot::Mutex;
 use std::sync::Arc;
 use tokio::sync::oneshot;
-use tollgate_core::contract::{Answer, Ask, StoreError};
-use tollgate_core::till::Changes;
-use tollgate_core::{LimitName, Now, Partition};
+use tollgate_core::contract::{Answer, Ask, MeterName, StoreError};
+use tollgate_core::{LimitName, Now, Partition, Payment};
 
 /// A request under way, whatever it asks.
 pub(super) trait Asked: Send {
@@ -68,8 +67,8 @@ pub(super) struct Batch {
     quick: Option<Quick>,
     /// What came of the last time that it was decided.
     came: Came,
-    /// What was found is needed to take back what was written.
-    keeps_found: bool,
+    /// What was paid is needed to take back what was written.
+    keeps_paid: bool,
 }
 
 #[derive(Default)]
@@ -78,8 +77,7 @@ struct Came {
     failed: Option<StoreError>,
     /// It has to be done again, for something was not as it was remembered.
     again: Option<Again>,
-    changes: Changes,
-    found: Found,
+    paid: Vec<(MeterName, Payment)>,
 }
 
 /// What was not as it was remembered.
@@ -94,12 +92,12 @@ pub(super) enum Again {
 impl Batch {
     pub(super) fn new(requests: Vec<Box<dyn Asked>>, memory: Arc<Mutex<Memory>>) -> Self {
         let (read, change, came) = (Arc::default(), Arc::default(), Came::default());
-        Self { requests, memory, read, change, quick: None, came, keeps_found: true }
+        Self { requests, memory, read, change, quick: None, came, keeps_paid: true }
     }
 
     /// For a store that writes all cells together: nothing is ever taken back.
     pub(super) fn written_together(self) -> Self {
-        Self { keeps_found: false, ..self }
+        Self { keeps_paid: false, ..self }
     }
 
     /// Finds out which cells are needed, as far as it is known.
@@ -147,10 +145,6 @@ impl Batch {
         self.requests.into_iter().for_each(|request| request.answer(outcome.clone()));
     }
 
-    pub(super) fn into_requests(self) -> Vec<Box<dyn Asked>> {
-        self.requests
-    }
-
     fn decided(&mut self, now: Now, found: &Found) -> Result<Vec<Change>, StoreError> {
         let keys = self.read.iter().chain(self.change.iter());
         let mut memory = self.memory.lock();
@@ -169,8 +163,8 @@ impl Batch {
         }
         self.requests.iter_mut().for_each(|request| request.perform(&mut opened));
         let changes = opened.changes(&self.change);
-        if self.keeps_found {
-            self.came.changes = opened.till.changes().clone();
+        if self.keeps_paid {
+            self.came.paid.clone_from(&opened.till.changes().paid);
         }
         Ok(changes)
     }
@@ -178,8 +172,7 @@ impl Batch {
 
 impl Decide for Batch {
     fn decide(&mut self, now: Now, found: &Found) -> Vec<Change> {
-        let found_then = if self.keeps_found { found.clone() } else { Found::default() };
-        self.came = Came { found: found_then, ..Came::default() };
+        self.came = Came::default();
         match self.decided(now, found) {
             Ok(changes) => changes,
             Err(error) => {
@@ -189,22 +182,19 @@ impl Decide for Batch {
         }
     }
 
-    fn take_back(&mut self, at: usize, now: Now, found: Option<&[u8]>) -> Change {
-        let Some(key) = self.change.get(at) else { return Change { at, value: None, life: None } };
-        let found_then = || self.came.found.change.get(at).cloned().flatten();
-        let before = || Change { at, value: found_then(), life: None };
-        let paid = self.came.changes.paid.iter();
+    fn take_back(&mut self, at: usize, now: Now, found: Option<&[u8]>) -> Option<Change> {
+        let key = self.change.get(at)?;
+        let paid = self.came.paid.iter();
         let mut paid = paid.filter(|(name, _)| wants::meter(name) == *key).peekable();
-        let (Some(_), Some(found)) = (paid.peek(), found) else { return before() };
-        let mut memory = self.memory.lock();
-        let Ok(mut kept) = codec::meter_read(found, memory.definitions()) else { return before() };
-        drop(memory);
+        // What is not a payment can be done again on top of what others made of it.
+        paid.peek()?;
+        let mut kept = codec::meter_read(found?, self.memory.lock().definitions()).ok()?;
         let now = now.moved_to(now.at.max(kept.meter.latest()));
         for (_, payment) in paid {
             kept.meter.settle(&kept.definition, payment, 0, now);
         }
         let (value, life) = (codec::meter_written(&kept, now.at), kept_for(&kept, now));
-        Change { at, value: Some(value), life: Some(life) }
+        Some(Change { at, value: Some(value), life: Some(life) })
     }
 
     fn quick(&self) -> Option<&Quick> {
@@ -276,9 +266,9 @@ impl Decide for Agree {
         changes
     }
 
-    fn take_back(&mut self, at: usize, _: Now, found: Option<&[u8]>) -> Change {
+    fn take_back(&mut self, _: usize, _: Now, _: Option<&[u8]>) -> Option<Change> {
         // Whatever of it was written is right by itself.
-        Change { at, value: found.map(<[u8]>::to_vec), life: None }
+        None
     }
 
     fn quick(&self) -> Option<&Quick> {

@@ -96,9 +96,10 @@ pub trait Decide: Send {
     /// times if others were faster: only what it said last was done.
     fn decide(&mut self, now: Now, found: &Found) -> Vec<Change>;
 
-    /// Of a store that cannot write several cells together: takes back what [`Self::decide`] last said
-    /// of one cell, which was written, and may have been changed by others since.
-    fn take_back(&mut self, at: usize, now: Now, found: Option<&[u8]>) -> Change;
+    /// Of a store that cannot write several cells together: says what takes its part back from a cell
+    /// that was written as [`Self::decide`] last said and that others have changed since; `None`: it stays
+    /// as they left it. A cell that nobody has changed since is put back as it was without asking.
+    fn take_back(&mut self, at: usize, now: Now, found: Option<&[u8]>) -> Option<Change>;
 
     /// The same change in a form that a store may decide by itself, if it is one of that kind: then
     /// [`Self::decide`] is asked once, of what was found before, and what it says was written already.
@@ -127,8 +128,8 @@ pub trait Cells: Send + Sync {
         most: usize,
     ) -> Doing<'a, Answer<Vec<Box<str>>>>;
 
-    /// Whether the cells of one change are written together. If not, each group of asks that share no
-    /// meter with others is a change of its own.
+    /// Whether the cells of one change are written together. If not, requests go apart, so that few
+    /// changes are of more than one cell.
     fn writes_together(&self) -> bool;
 
     /// How many changes of one process are worth having under way at a time.

@@ -2,15 +2,16 @@
 //! one change. Nobody waits for more to come.
 
 use super::ahead::Lending;
+use super::apart;
 use super::batch::{Again, Agree, Asked, Batch, Request};
 use super::cells::{Cells, Wanted};
 use super::command::Command;
 use super::condition::Condition;
 use super::memory::Memory;
 use parking_lot::Mutex;
-use std::collections::HashMap;
 use std::sync::Arc;
 use tokio::sync::{Semaphore, mpsc};
+use tokio::task::JoinSet;
 use tokio::time::Instant;
 use tollgate_core::contract::{Answer, StoreError};
 
@@ -116,20 +117,21 @@ impl Clerk {
     }
 
     async fn see_to(&self, requests: Vec<Box<dyn Asked>>) {
-        let batch = Batch::new(requests, self.memory.clone());
+        let batch = |requests| Batch::new(requests, self.memory.clone());
         if self.cells.writes_together() {
-            return self.make(batch.written_together()).await;
+            return self.make(batch(requests).written_together()).await;
         }
-        let parts = batch.apart(&self.memory);
-        let mut under_way = tokio::task::JoinSet::new();
-        for part in parts {
-            let clerk = self.clone();
-            under_way.spawn(async move {
-                let _permit = clerk.changes.acquire().await;
-                clerk.make(part).await;
-            });
+        for round in apart::rounds(requests) {
+            let mut under_way = JoinSet::new();
+            for part in round.into_iter().map(batch) {
+                let clerk = self.clone();
+                under_way.spawn(async move {
+                    let _permit = clerk.changes.acquire().await;
+                    clerk.make(part).await;
+                });
+            }
+            while under_way.join_next().await.is_some() {}
         }
-        while under_way.join_next().await.is_some() {}
     }
 
     async fn make(&self, mut batch: Batch) {
@@ -161,37 +163,5 @@ impl Clerk {
         let changed = self.cells.change(Agree::wanted(&keys), &mut agree).await;
         self.condition.noted(changed)?;
         agree.failed.map_or(Ok(()), Err)
-    }
-}
-
-impl Batch {
-    /// The requests apart, but for those that share a cell that may be written.
-    fn apart(self, memory: &Arc<Mutex<Memory>>) -> Vec<Self> {
-        let requests = self.into_requests();
-        let mut groups: Vec<Vec<Box<dyn Asked>>> = Vec::new();
-        let mut group_of = HashMap::new();
-        for request in requests {
-            let mut wants = super::wants::Wants::default();
-            request.wants(&mut wants);
-            let met = wants.change.iter().filter_map(|key| group_of.get(key).copied());
-            let mut met: Vec<usize> = met.collect();
-            met.sort_unstable();
-            met.dedup();
-            let place = met.first().copied().unwrap_or_else(|| {
-                groups.push(Vec::new());
-                groups.len() - 1
-            });
-            for other in met.into_iter().skip(1) {
-                let moved = std::mem::take(&mut groups[other]);
-                groups[place].extend(moved);
-                group_of.values_mut().filter(|at| **at == other).for_each(|at| *at = place);
-            }
-            wants.change.into_iter().for_each(|key| {
-                group_of.insert(key, place);
-            });
-            groups[place].push(request);
-        }
-        let groups = groups.into_iter().filter(|group| !group.is_empty());
-        groups.map(|group| Self::new(group, memory.clone())).collect()
     }
 }

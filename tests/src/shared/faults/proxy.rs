@@ -10,7 +10,7 @@ use tokio::sync::watch;
 
 /// What it does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Manner {
+pub(in crate::shared) enum Manner {
     /// Passes all on.
     Smooth,
     /// Holds all answers back.
@@ -20,7 +20,7 @@ pub(super) enum Manner {
 }
 
 /// A proxy before a server of loopback.
-pub(super) struct Proxy {
+pub(in crate::shared) struct Proxy {
     port: u16,
     manner: watch::Sender<Manner>,
 }
@@ -33,7 +33,7 @@ struct Line {
 
 impl Proxy {
     /// Before the server at this port; chance begins with this seed.
-    pub(super) async fn before(port: u16, seed: u64) -> Self {
+    pub(in crate::shared) async fn before(port: u16, seed: u64) -> Self {
         let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
         let own = listener.local_addr().unwrap().port();
         let (manner, told) = watch::channel(Manner::Smooth);
@@ -55,11 +55,11 @@ impl Proxy {
         Self { port: own, manner }
     }
 
-    pub(super) fn port(&self) -> u16 {
+    pub(in crate::shared) fn port(&self) -> u16 {
         self.port
     }
 
-    pub(super) fn be(&self, manner: Manner) {
+    pub(in crate::shared) fn be(&self, manner: Manner) {
         self.manner.send_replace(manner);
     }
 }

@@ -28,7 +28,7 @@ impl Decide for Asking {
         vec![Change { at: 0, value, life: None }]
     }
 
-    fn take_back(&mut self, at: usize, _now: Now, _found: Option<&[u8]>) -> Change {
+    fn take_back(&mut self, at: usize, _now: Now, _found: Option<&[u8]>) -> Option<Change> {
         panic!("Redis writes together, and has nothing to take back at {at}");
     }
 
@@ -264,7 +264,7 @@ impl Decide for Nested<'_> {
         Vec::new()
     }
 
-    fn take_back(&mut self, at: usize, _now: Now, _found: Option<&[u8]>) -> Change {
+    fn take_back(&mut self, at: usize, _now: Now, _found: Option<&[u8]>) -> Option<Change> {
         panic!("nothing was written to the cell at {at}");
     }
 
