@@ -28,6 +28,7 @@ use command::{
     Tell,
 };
 use desk::Desk;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use tollgate_core::contract::{
     Answer, Ask, AskError, Configure, ConfigureError, Cost, LimitTotals, LimitView, MeterError,
@@ -80,6 +81,25 @@ impl Shared {
         }
         Ok(Ok(()))
     }
+
+    /// Where cells are written one by one: asks at different meters have nothing to do with each other.
+    async fn consume_apart(&self, asks: Vec<Ask>) -> Answer<Vec<Result<Paid, AskError>>> {
+        let mut places: BTreeMap<MeterName, Vec<usize>> = BTreeMap::new();
+        for (place, ask) in asks.iter().enumerate() {
+            match &ask.owed()[..] {
+                [(name, _)] => places.entry(name.clone()).or_default().push(place),
+                // They are decided in order.
+                _ => return self.desk.ask(Consume(asks)).await,
+            }
+        }
+        let at = |places: &Vec<usize>| places.iter().map(|place| asks[*place].clone()).collect();
+        let each = places.values().map(|places| Consume(at(places))).collect();
+        let answers = self.desk.ask_each(each).await?;
+        let places = places.into_values().flatten();
+        let mut placed: Vec<_> = places.zip(answers.into_iter().flatten()).collect();
+        placed.sort_by_key(|(place, _)| *place);
+        Ok(placed.into_iter().map(|(_, answer)| answer).collect())
+    }
 }
 
 /// The same change, of rules as they are where units may be taken ahead.
@@ -113,7 +133,10 @@ impl Meters for Shared {
         {
             return Ok(vec![answer?]);
         }
-        self.desk.ask(Consume(asks)).await
+        if self.cells.writes_together() || asks.len() < 2 {
+            return self.desk.ask(Consume(asks)).await;
+        }
+        self.consume_apart(asks).await
     }
 
     async fn peek(&self, asks: Vec<Ask>) -> Answer<Vec<Result<Standing, AskError>>> {
@@ -139,7 +162,12 @@ impl Meters for Shared {
         receipts: Vec<Receipt>,
         life: Span,
     ) -> Answer<Vec<Result<Receipt, ReceiptError>>> {
-        self.desk.ask(Renew(receipts, life)).await
+        if self.cells.writes_together() {
+            return self.desk.ask(Renew(receipts, life)).await;
+        }
+        // One by one, so that none that is overtaken holds up the others.
+        let each = receipts.into_iter().map(|receipt| Renew(vec![receipt], life));
+        Ok(self.desk.ask_each(each.collect()).await?.into_iter().flatten().collect())
     }
 
     async fn inspect(&self, meters: Vec<MeterName>) -> Answer<Vec<Option<MeterState>>> {

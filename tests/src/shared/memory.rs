@@ -3,7 +3,7 @@
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use tokio::sync::Notify;
 use tollgate::lanes::{Answer, StoreError};
 use tollgate::shared::cells::{CellKey, Cells, Decide, Doing, Found, Kind, Wanted};
@@ -18,6 +18,10 @@ pub(super) struct MemoryCells {
     cells: Mutex<BTreeMap<CellKey, Vec<u8>>>,
     now: Time,
     changes: AtomicU64,
+    /// Writes cells one by one, as far as who asks is concerned.
+    is_apart: bool,
+    /// The most cells of a change.
+    widest: AtomicUsize,
     is_gone: AtomicBool,
     /// Set while changes have to wait.
     held: Mutex<Option<Arc<Hold>>>,
@@ -50,6 +54,16 @@ impl Drop for Held<'_> {
 impl MemoryCells {
     pub(super) fn new(now: Time) -> Self {
         Self { now, ..Self::default() }
+    }
+
+    /// Whose cells are not written together.
+    pub(super) fn apart(now: Time) -> Self {
+        Self { now, is_apart: true, ..Self::default() }
+    }
+
+    /// The most cells that one change might have written.
+    pub(super) fn widest(&self) -> usize {
+        self.widest.load(Ordering::Relaxed)
     }
 
     /// How many changes there were.
@@ -88,6 +102,7 @@ impl Cells for MemoryCells {
     ) -> Doing<'a, Answer<()>> {
         Box::pin(async move {
             self.changes.fetch_add(1, Ordering::Relaxed);
+            self.widest.fetch_max(wanted.change.len(), Ordering::Relaxed);
             let held = self.held.lock().clone();
             if let Some(hold) = held {
                 hold.asked.notify_one();
@@ -129,10 +144,10 @@ impl Cells for MemoryCells {
     }
 
     fn writes_together(&self) -> bool {
-        true
+        !self.is_apart
     }
 
     fn changes_max(&self) -> usize {
-        1
+        if self.is_apart { 32 } else { 1 }
     }
 }

@@ -3,7 +3,7 @@
 use super::memory::{MemoryCells, Time};
 use super::world::{asking, define, stage};
 use std::sync::Arc;
-use tollgate::lanes::Meters;
+use tollgate::lanes::{Ask, LimitName, Meters};
 use tollgate::shared::Shared;
 use tollgate::{Limit, Span};
 
@@ -91,4 +91,33 @@ async fn all_who_wait_for_a_store_that_is_gone_are_told_with_the_first() {
     cells.fail(false);
     tokio::time::advance(std::time::Duration::from_millis(1)).await;
     assert!(store.consume(vec![asking("l")]).await.unwrap()[0].is_ok());
+}
+
+/// Asks at the limits `l0` to `l99`, all defined.
+async fn a_hundred(store: &Shared) -> Vec<Ask> {
+    let mut asks = Vec::new();
+    for number in 0..100 {
+        let name = format!("l{number}");
+        define(store, &name, Limit::concurrency(9)).await;
+        asks.push(asking(&name));
+    }
+    asks
+}
+
+#[tokio::test]
+async fn where_cells_are_written_one_by_one_no_meter_waits_for_another() {
+    let cells = Arc::new(MemoryCells::apart(Time::default()));
+    let store = Shared::new(cells.clone());
+    let mut asks = a_hundred(&store).await;
+    asks.extend(asks.clone());
+    let paid = store.consume(asks.clone()).await.unwrap();
+    let receipts = paid.into_iter().map(|paid| paid.unwrap().receipt).collect::<Vec<_>>();
+    let limit = |name: &LimitName| name.as_str().to_owned();
+    let asked = asks.iter().map(|ask| limit(&ask.tolls[0].limit));
+    assert!(receipts.iter().map(|receipt| limit(&receipt.lines[0].limit)).eq(asked), "in order");
+    let renewed = store.renew(receipts.clone(), Span::from_secs(60)).await.unwrap();
+    for (renewed, receipt) in renewed.into_iter().zip(receipts) {
+        assert_eq!(renewed.unwrap().id, receipt.id);
+    }
+    assert_eq!(cells.widest(), 1, "no change has more cells than one");
 }

@@ -10,7 +10,7 @@ use super::condition::Condition;
 use super::memory::Memory;
 use parking_lot::Mutex;
 use std::sync::Arc;
-use tokio::sync::{Semaphore, mpsc};
+use tokio::sync::{Semaphore, mpsc, oneshot};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 use tollgate_core::contract::{Answer, StoreError};
@@ -54,6 +54,25 @@ impl Desk {
     }
 
     pub(super) async fn ask<C: Command>(&self, command: C) -> Answer<C::Answer> {
+        told(self.hand_in(command)?).await
+    }
+
+    /// Asks all of them, each as a request of its own; fails if one does.
+    pub(super) async fn ask_each<C: Command>(&self, commands: Vec<C>) -> Answer<Vec<C::Answer>> {
+        let (mut commands, mut answers) = (commands.into_iter(), Vec::new());
+        while commands.len() > 0 {
+            // No more at a time than go together: others have requests, too.
+            let some = commands.by_ref().take(TOGETHER_MAX);
+            let handed_in =
+                some.map(|command| self.hand_in(command)).collect::<Answer<Vec<_>>>()?;
+            for answer in handed_in {
+                answers.push(told(answer).await?);
+            }
+        }
+        Ok(answers)
+    }
+
+    fn hand_in<C: Command>(&self, command: C) -> Answer<oneshot::Receiver<Answer<C::Answer>>> {
         let (request, answer) = Request::new(command);
         let waiting: Waiting = (Instant::now(), Box::new(request));
         self.requests.try_send(waiting).map_err(|error| match error {
@@ -62,8 +81,12 @@ impl Desk {
             },
             mpsc::error::TrySendError::Closed(_) => ended(),
         })?;
-        answer.await.unwrap_or_else(|_| Err(ended()))
+        Ok(answer)
     }
+}
+
+async fn told<T>(answer: oneshot::Receiver<Answer<T>>) -> Answer<T> {
+    answer.await.unwrap_or_else(|_| Err(ended()))
 }
 
 fn ended() -> StoreError {
