@@ -5,6 +5,7 @@
 //! read for it is opened as a [`Till`](tollgate_core::till::Till), where everything is decided, in the
 //! store's time; and what changed is written.
 
+mod agree;
 mod ahead;
 mod apart;
 mod batch;

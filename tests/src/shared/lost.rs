@@ -1,7 +1,7 @@
 //! A store that comes back empty: what was spent is not given again by those who remember.
 
 use super::memory::{MemoryCells, Time};
-use super::world::{asking, define, passes, stage};
+use super::world::{asking, define, passes, stage, time};
 use std::sync::Arc;
 use tollgate::lanes::Meters;
 use tollgate::shared::Shared;
@@ -59,4 +59,36 @@ async fn slots_are_free_again_a_minute_after_they_were_lost() {
     assert!(!passes(&store, "l").await);
     cells.wait(Span::from_secs(60));
     assert!(passes(&store, "l").await);
+}
+
+#[tokio::test]
+async fn of_two_who_come_first_to_a_new_store_neither_takes_it_for_one_that_lost_something() {
+    let (cells, store) = stage();
+    cells.overtake_epoch(Shared::new(cells.clone()));
+    define(&store, "l", Limit::per_hour(1)).await;
+    assert!(passes(&store, "l").await, "nothing was spent before");
+}
+
+#[tokio::test]
+async fn rules_are_told_again_though_the_store_goes_in_the_middle() {
+    for cells in [MemoryCells::new(time()), MemoryCells::apart(time())] {
+        let cells = Arc::new(cells);
+        let store = Shared::new(cells.clone());
+        for limit in ["l", "m"] {
+            define(&store, limit, Limit::per(1, Span::from_secs(1))).await;
+            assert!(passes(&store, limit).await, "from here on it knows the rules");
+        }
+        cells.wait(Span::from_millis(1));
+        cells.clear();
+        cells.go_after_epoch();
+        assert!(store.consume(vec![asking("l")]).await.is_err(), "it is gone");
+        cells.fail(false);
+        for limit in ["l", "m"] {
+            assert!(!passes(&store, limit).await);
+        }
+        cells.wait(Span::from_secs(1));
+        for limit in ["l", "m"] {
+            assert!(passes(&store, limit).await, "the limit is there again");
+        }
+    }
 }

@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use tokio::sync::Notify;
-use tollgate::lanes::{Answer, StoreError};
-use tollgate::shared::cells::{CellKey, Cells, Decide, Doing, Found, Kind, Wanted};
+use tollgate::lanes::{Answer, Meters, StoreError};
+use tollgate::shared::Shared;
+use tollgate::shared::cells::{CellKey, Cells, Change, Decide, Doing, Found, Kind, Wanted};
 use tollgate::{Now, Span};
 
 /// Tells the time, as the test sets it.
@@ -16,6 +17,8 @@ pub(super) type Time = Arc<Mutex<Now>>;
 #[derive(Default)]
 pub(super) struct MemoryCells {
     cells: Mutex<BTreeMap<CellKey, Vec<u8>>>,
+    /// One change at a time.
+    changing: Mutex<()>,
     now: Time,
     changes: AtomicU64,
     /// Writes cells one by one, as far as who asks is concerned.
@@ -23,6 +26,10 @@ pub(super) struct MemoryCells {
     /// The most cells of a change.
     widest: AtomicUsize,
     is_gone: AtomicBool,
+    /// Is gone as soon as it was written since when it remembers.
+    goes_after_epoch: AtomicBool,
+    /// Another store, which is faster the next time that is written.
+    faster: Mutex<Option<Shared>>,
     /// Set while changes have to wait.
     held: Mutex<Option<Arc<Hold>>>,
 }
@@ -76,6 +83,16 @@ impl MemoryCells {
         self.is_gone.store(is_gone, Ordering::Relaxed);
     }
 
+    /// Goes in the middle of the change that writes since when it remembers, or after it.
+    pub(super) fn go_after_epoch(&self) {
+        self.goes_after_epoch.store(true, Ordering::Relaxed);
+    }
+
+    /// Has another process be faster when it is next written since when this remembers.
+    pub(super) fn overtake_epoch(&self, other: Shared) {
+        *self.faster.lock() = Some(other);
+    }
+
     /// Has the next change wait.
     pub(super) fn hold(&self) -> Held<'_> {
         let hold = Arc::new(Hold::default());
@@ -94,6 +111,37 @@ impl MemoryCells {
     }
 }
 
+impl MemoryCells {
+    fn found(&self, wanted: Wanted<'_>) -> Found {
+        let cells = self.cells.lock();
+        let found = |keys: &[CellKey]| keys.iter().map(|key| cells.get(key).cloned()).collect();
+        Found { read: found(wanted.read), change: found(wanted.change) }
+    }
+
+    fn written(&self, wanted: Wanted<'_>, changes: Vec<Change>) -> Answer<()> {
+        let mut changes = changes.into_iter().peekable();
+        while let Some(change) = changes.next() {
+            let key = wanted.change[change.at].clone();
+            let is_epoch = key.kind == Kind::Epoch;
+            match change.value {
+                Some(value) => self.cells.lock().insert(key, value),
+                None => self.cells.lock().remove(&key),
+            };
+            if is_epoch && self.goes_after_epoch.swap(false, Ordering::Relaxed) {
+                self.fail(true);
+                if changes.peek().is_some() {
+                    return Err(gone());
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+fn gone() -> StoreError {
+    StoreError::Unreachable { reason: "it was told to be".to_owned() }
+}
+
 impl Cells for MemoryCells {
     fn change<'a>(
         &'a self,
@@ -109,20 +157,19 @@ impl Cells for MemoryCells {
                 hold.released.notified().await;
             }
             if self.is_gone.load(Ordering::Relaxed) {
-                return Err(StoreError::Unreachable { reason: "it was told to be".to_owned() });
+                return Err(gone());
             }
-            let mut cells = self.cells.lock();
-            let found = |keys: &[CellKey]| keys.iter().map(|key| cells.get(key).cloned()).collect();
-            let found = Found { read: found(wanted.read), change: found(wanted.change) };
+            let writes_epoch = wanted.change.iter().any(|key| key.kind == Kind::Epoch);
+            let faster = writes_epoch.then(|| self.faster.lock().take()).flatten();
+            if let Some(other) = faster {
+                let _ = decide.decide(*self.now.lock(), &self.found(wanted));
+                self.wait(Span::from_millis(1));
+                other.now().await?;
+            }
+            let _alone = self.changing.lock();
             let now = *self.now.lock();
-            for change in decide.decide(now, &found) {
-                let key = wanted.change[change.at].clone();
-                match change.value {
-                    Some(value) => cells.insert(key, value),
-                    None => cells.remove(&key),
-                };
-            }
-            Ok(())
+            let changes = decide.decide(now, &self.found(wanted));
+            self.written(wanted, changes)
         })
     }
 

@@ -6,10 +6,14 @@ use tollgate::lanes::{Ask, Configure, Definition, LimitName, Meters, Toll};
 use tollgate::shared::Shared;
 use tollgate::{Limit, Now, Priority, Span, Timestamp};
 
-pub(super) fn stage() -> (Arc<MemoryCells>, Shared) {
+/// Some time of our days.
+pub(super) fn time() -> Time {
     let since = Timestamp::default().plus(Span::from_days(20_000));
-    let now = Time::new(parking_lot::Mutex::new(Now::both(since)));
-    let cells = Arc::new(MemoryCells::new(now));
+    Time::new(parking_lot::Mutex::new(Now::both(since)))
+}
+
+pub(super) fn stage() -> (Arc<MemoryCells>, Shared) {
+    let cells = Arc::new(MemoryCells::new(time()));
     (cells.clone(), Shared::new(cells))
 }
 

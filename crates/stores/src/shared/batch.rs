@@ -1,7 +1,7 @@
 //! Requests that go to the store together: one change for all of them.
 
-use super::cells::{CellKey, Change, Decide, Found, Wanted};
-use super::codec::{self, Epoch};
+use super::cells::{CellKey, Change, Decide, Found};
+use super::codec;
 use super::command::Command;
 use super::hurry::Hurry;
 use super::memory::Memory;
@@ -199,79 +199,5 @@ impl Decide for Batch {
 
     fn quick(&self) -> Option<&Quick> {
         self.quick.as_ref()
-    }
-}
-
-/// Agrees with the store since when it remembers, and tells it what it has lost.
-pub(super) struct Agree {
-    memory: Arc<Mutex<Memory>>,
-    keys: Vec<CellKey>,
-    /// What was kept under these keys, as it was last seen.
-    known: Vec<Option<Vec<u8>>>,
-    pub(super) failed: Option<StoreError>,
-}
-
-impl Agree {
-    pub(super) fn new(memory: Arc<Mutex<Memory>>) -> Self {
-        let (mut keys, mut values) = (vec![wants::epoch()], vec![None]);
-        for (key, known) in memory.lock().all_known() {
-            keys.push(key.clone());
-            values.push(Some(known.bytes.clone()));
-        }
-        Self { memory, keys, known: values, failed: None }
-    }
-
-    pub(super) fn keys(&self) -> Vec<CellKey> {
-        self.keys.clone()
-    }
-
-    pub(super) fn wanted<'a>(keys: &'a [CellKey]) -> Wanted<'a> {
-        Wanted { read: &[], change: keys }
-    }
-}
-
-impl Decide for Agree {
-    fn decide(&mut self, now: Now, found: &Found) -> Vec<Change> {
-        self.failed = None;
-        let remembered = self.memory.lock().epoch();
-        let read = found.change.first().cloned().flatten().map(|bytes| Epoch::read(&bytes));
-        let there = match read.transpose() {
-            Ok(there) => there,
-            Err(_) => {
-                let reason = "since when the store remembers cannot be read: another version, or something else, wrote under the same prefix".to_owned();
-                self.failed = Some(StoreError::Failed { reason });
-                return Vec::new();
-            }
-        };
-        // Who knew it before knows that something is lost; who did not cannot.
-        let lost = remembered.filter(|known| there.is_none_or(|there| there.begun != known.begun));
-        let mut agreed = there.unwrap_or(Epoch { begun: now.at, lost: None });
-        if lost.is_some() && agreed.lost.is_none() {
-            agreed.lost = Some(now);
-        }
-        self.memory.lock().agree(agreed);
-        let mut changes = Vec::new();
-        if there != Some(agreed) {
-            changes.push(Change { at: 0, value: Some(agreed.written()), life: None });
-        }
-        if lost.is_some() {
-            let lacking = found.change.iter().zip(&self.known).enumerate().skip(1);
-            let lacking = lacking.filter(|(_, (there, _))| there.is_none());
-            changes.extend(lacking.map(|(at, (_, known))| Change {
-                at,
-                value: known.clone(),
-                life: None,
-            }));
-        }
-        changes
-    }
-
-    fn take_back(&mut self, _: usize, _: Now, _: Option<&[u8]>) -> Option<Change> {
-        // Whatever of it was written is right by itself.
-        None
-    }
-
-    fn quick(&self) -> Option<&Quick> {
-        None
     }
 }

@@ -1,9 +1,10 @@
 //! Where the requests of one process come together: whatever waits while the store is busy goes to it as
 //! one change. Nobody waits for more to come.
 
+use super::agree::agree;
 use super::ahead::Lending;
 use super::apart;
-use super::batch::{Again, Agree, Asked, Batch, Request};
+use super::batch::{Again, Asked, Batch, Request};
 use super::cells::{Cells, Wanted};
 use super::command::Command;
 use super::condition::Condition;
@@ -48,7 +49,8 @@ impl Desk {
         let changes = Arc::new(Semaphore::new(changes_max));
         let memory = Arc::new(Mutex::new(Memory::new(lending)));
         let (condition, outage) = (Arc::<Condition>::default(), Outage::default());
-        let clerk = Clerk { cells, memory, permits, changes, condition: condition.clone(), outage };
+        let (agreeing, noting) = (Arc::default(), condition.clone());
+        let clerk = Clerk { cells, memory, permits, changes, agreeing, condition: noting, outage };
         tokio::spawn(clerk.serve(waiting));
         Self { requests, condition }
     }
@@ -100,6 +102,8 @@ struct Clerk {
     permits: Arc<Semaphore>,
     /// Bounds the changes under way, where what goes together is made one by one.
     changes: Arc<Semaphore>,
+    /// Held by who agrees with the store since when it remembers.
+    agreeing: Arc<tokio::sync::Mutex<()>>,
     condition: Arc<Condition>,
     outage: Outage,
 }
@@ -181,10 +185,12 @@ impl Clerk {
     }
 
     async fn agree(&self) -> Answer<()> {
-        let mut agree = Agree::new(self.memory.clone());
-        let keys = agree.keys();
-        let changed = self.cells.change(Agree::wanted(&keys), &mut agree).await;
-        self.condition.noted(changed)?;
-        agree.failed.map_or(Ok(()), Err)
+        let before = self.memory.lock().epoch();
+        let _alone = self.agreeing.lock().await;
+        // Others have done it meanwhile.
+        if self.memory.lock().epoch() != before {
+            return Ok(());
+        }
+        self.condition.noted(agree(&self.cells, &self.memory).await)
     }
 }

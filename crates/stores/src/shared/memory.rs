@@ -85,8 +85,8 @@ impl Memory {
     }
 
     /// Rules as they were last seen: what a store that lost them is told again.
-    pub(super) fn all_known(&self) -> impl Iterator<Item = (&CellKey, &Known)> {
-        self.known.iter()
+    pub(super) fn all_known(&self) -> Vec<(CellKey, Vec<u8>)> {
+        self.known.iter().map(|(key, known)| (key.clone(), known.bytes.clone())).collect()
     }
 
     /// What was last seen of rules.
