@@ -4,7 +4,7 @@ use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use tokio::sync::Notify;
+use tokio::sync::Semaphore;
 use tollgate::lanes::{Answer, Meters, StoreError};
 use tollgate::shared::Shared;
 use tollgate::shared::cells::{CellKey, Cells, Change, Decide, Doing, Found, Kind, Wanted};
@@ -23,6 +23,8 @@ pub(super) struct MemoryCells {
     changes: AtomicU64,
     /// Writes cells one by one, as far as who asks is concerned.
     is_apart: bool,
+    /// How many changes more than one it likes to have under way.
+    more: usize,
     /// The most cells of a change.
     widest: AtomicUsize,
     is_gone: AtomicBool,
@@ -35,26 +37,25 @@ pub(super) struct MemoryCells {
 }
 
 /// Changes that have come wait as long as this is held.
-#[derive(Default)]
 struct Hold {
-    asked: Notify,
-    released: Notify,
+    asked: Semaphore,
+    released: Semaphore,
 }
 
 /// Lets changes go when it is dropped.
 pub(super) struct Held<'a>(&'a MemoryCells, Arc<Hold>);
 
 impl Held<'_> {
-    /// Until the first change has come.
+    /// Until a change has come, or one more.
     pub(super) async fn until_asked(&self) {
-        self.1.asked.notified().await;
+        self.1.asked.acquire().await.unwrap().forget();
     }
 }
 
 impl Drop for Held<'_> {
     fn drop(&mut self) {
         *self.0.held.lock() = None;
-        self.1.released.notify_one();
+        self.1.released.close();
     }
 }
 
@@ -65,7 +66,12 @@ impl MemoryCells {
 
     /// Whose cells are not written together.
     pub(super) fn apart(now: Time) -> Self {
-        Self { now, is_apart: true, ..Self::default() }
+        Self { now, is_apart: true, more: 31, ..Self::default() }
+    }
+
+    /// Which two changes of one process may be under way at.
+    pub(super) fn two_at_once(now: Time) -> Self {
+        Self { now, more: 1, ..Self::default() }
     }
 
     /// The most cells that one change might have written.
@@ -93,9 +99,10 @@ impl MemoryCells {
         *self.faster.lock() = Some(other);
     }
 
-    /// Has the next change wait.
+    /// Has changes that come wait.
     pub(super) fn hold(&self) -> Held<'_> {
-        let hold = Arc::new(Hold::default());
+        let [asked, released] = [0, 0].map(Semaphore::new);
+        let hold = Arc::new(Hold { asked, released });
         *self.held.lock() = Some(hold.clone());
         Held(self, hold)
     }
@@ -153,8 +160,9 @@ impl Cells for MemoryCells {
             self.widest.fetch_max(wanted.change.len(), Ordering::Relaxed);
             let held = self.held.lock().clone();
             if let Some(hold) = held {
-                hold.asked.notify_one();
-                hold.released.notified().await;
+                hold.asked.add_permits(1);
+                // Closed, it holds nobody.
+                let _ = hold.released.acquire().await;
             }
             if self.is_gone.load(Ordering::Relaxed) {
                 return Err(gone());
@@ -195,6 +203,6 @@ impl Cells for MemoryCells {
     }
 
     fn changes_max(&self) -> usize {
-        if self.is_apart { 32 } else { 1 }
+        1 + self.more
     }
 }

@@ -3,7 +3,7 @@
 use super::memory::{MemoryCells, Time};
 use super::world::{asking, define, stage};
 use std::sync::Arc;
-use tollgate::lanes::{Ask, LimitName, Meters};
+use tollgate::lanes::{Ask, Configure, Definition, LimitName, Meters, Partition};
 use tollgate::shared::Shared;
 use tollgate::{Limit, Span};
 
@@ -120,4 +120,38 @@ async fn where_cells_are_written_one_by_one_no_meter_waits_for_another() {
         assert_eq!(renewed.unwrap().id, receipt.id);
     }
     assert_eq!(cells.widest(), 1, "no change has more cells than one");
+}
+
+/// An ask at one partition of `l`.
+fn at_partition() -> Ask {
+    let mut ask = asking("l");
+    ask.tolls[0].partition = Some(Partition::new("p").unwrap());
+    ask
+}
+
+#[tokio::test]
+async fn changes_that_were_under_way_heed_rules_that_a_partition_got_elsewhere() {
+    let cells = Arc::new(MemoryCells::two_at_once(Time::default()));
+    let (store, other) = (Shared::new(cells.clone()), Shared::new(cells.clone()));
+    define(&store, "l", Limit::per_hour(5)).await;
+    assert!(store.consume(vec![at_partition()]).await.unwrap()[0].is_ok());
+    let own = Some(Definition::new(Limit::per_hour(1)).unwrap());
+    let (limit, partition) = (LimitName::new("l").unwrap(), Partition::new("p").unwrap());
+    let overrides = vec![(limit, partition, own)];
+    other.configure(Configure { overrides, ..Configure::default() }).await.unwrap().unwrap();
+    let held = cells.hold();
+    let ask = || {
+        tokio::spawn({
+            let store = store.clone();
+            async move { store.consume(vec![at_partition()]).await }
+        })
+    };
+    let first = ask();
+    held.until_asked().await;
+    let second = ask();
+    held.until_asked().await;
+    drop(held);
+    for asked in [first, second] {
+        assert!(asked.await.unwrap().unwrap()[0].is_err(), "its one unit was spent before");
+    }
 }

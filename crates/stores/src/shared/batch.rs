@@ -4,7 +4,7 @@ use super::cells::{CellKey, Change, Decide, Found};
 use super::codec;
 use super::command::Command;
 use super::hurry::Hurry;
-use super::memory::Memory;
+use super::memory::{Memory, Remembered};
 use super::open::{Opened, all_found, kept_for};
 use super::quick::Quick;
 use super::wants::{self, Wants};
@@ -12,7 +12,7 @@ use parking_lot::Mutex;
 use std::sync::Arc;
 use tokio::sync::oneshot;
 use tollgate_core::contract::{Answer, Ask, MeterName, StoreError};
-use tollgate_core::{LimitName, Now, Partition, Payment};
+use tollgate_core::{Now, Partition, Payment};
 
 /// A request under way, whatever it asks.
 pub(super) trait Asked: Send {
@@ -65,6 +65,8 @@ pub(super) struct Batch {
     read: Arc<[CellKey]>,
     change: Arc<[CellKey]>,
     quick: Option<Quick>,
+    /// What was remembered when these cells were chosen: what is found is compared with that.
+    remembered: Remembered,
     /// What came of the last time that it was decided.
     came: Came,
     /// What was paid is needed to take back what was written.
@@ -81,18 +83,19 @@ struct Came {
 }
 
 /// What was not as it was remembered.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Again {
     /// The store remembers since another instant, or nothing at all.
     Epoch,
     /// Partitions of limits have rules of their own.
-    Own(Vec<LimitName>),
+    Own,
 }
 
 impl Batch {
     pub(super) fn new(requests: Vec<Box<dyn Asked>>, memory: Arc<Mutex<Memory>>) -> Self {
         let (read, change, came) = (Arc::default(), Arc::default(), Came::default());
-        Self { requests, memory, read, change, quick: None, came, keeps_paid: true }
+        let (quick, remembered, keeps_paid) = (None, Remembered::default(), true);
+        Self { requests, memory, read, change, quick, remembered, came, keeps_paid }
     }
 
     /// For a store that writes all cells together: nothing is ever taken back.
@@ -106,25 +109,23 @@ impl Batch {
         self.requests.iter().for_each(|request| request.wants(&mut wants));
         wants.read.insert(wants::epoch());
         let memory = self.memory.lock();
+        self.remembered = memory.remembered();
         let own = wants.meters.iter().filter_map(|(limit, partition)| {
             let partition: &Partition = partition.as_ref()?;
-            memory.has_own(limit).then(|| wants::own(limit, partition))
+            self.remembered.with_own.contains(limit).then(|| wants::own(limit, partition))
         });
-        let own: Vec<_> = own.collect();
-        drop(memory);
         wants.read.extend(own);
         let Wants { read, change, .. } = wants.settled();
         (self.read, self.change) = (read.into_iter().collect(), change.into_iter().collect());
-        self.quick = self.hurried();
+        self.quick = self.hurried(&memory);
     }
 
     /// The change as a store may decide it by itself, if it is nothing but asks that pay now or not at
     /// all, under rules that are known.
-    fn hurried(&self) -> Option<Quick> {
+    fn hurried(&self, memory: &Memory) -> Option<Quick> {
         let asks: Option<Vec<&[Ask]>> =
             self.requests.iter().map(|request| request.asks()).collect();
-        Hurry { memory: &self.memory.lock(), read: &self.read, change: &self.change }
-            .quick(asks?.into_iter().flatten())
+        Hurry { memory, read: &self.read, change: &self.change }.quick(asks?.into_iter().flatten())
     }
 
     /// The cells it needs, as far as it is known: those to be read, and those that may be written.
@@ -149,16 +150,17 @@ impl Batch {
         let keys = self.read.iter().chain(self.change.iter());
         let mut memory = self.memory.lock();
         let mut opened = Opened::new(now, keys, all_found(found), memory.definitions())?;
-        if opened.epoch.is_none() || opened.epoch != memory.epoch() {
+        if opened.epoch.is_none() || opened.epoch != self.remembered.epoch {
             self.came.again = Some(Again::Epoch);
             return Ok(Vec::new());
         }
-        let new = opened.with_own.iter().filter(|limit| !memory.has_own(limit));
-        let new: Vec<_> = new.cloned().collect();
+        let is_new = opened.with_own.iter().any(|it| !self.remembered.with_own.contains(it));
+        // Together, so that nobody knows of the one and not of the other.
+        memory.note_own(&opened.with_own);
         memory.learn(&self.read, &found.read);
         drop(memory);
-        if !new.is_empty() {
-            self.came.again = Some(Again::Own(new));
+        if is_new {
+            self.came.again = Some(Again::Own);
             return Ok(Vec::new());
         }
         self.requests.iter_mut().for_each(|request| request.perform(&mut opened));

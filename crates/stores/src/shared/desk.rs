@@ -177,7 +177,7 @@ impl Clerk {
             match batch.came()? {
                 None => return Ok(()),
                 Some(Again::Epoch) => self.agree().await?,
-                Some(Again::Own(limits)) => self.memory.lock().note_own(limits),
+                Some(Again::Own) => {}
             }
         }
         let reason = "it keeps forgetting: is something removing its keys?".to_owned();

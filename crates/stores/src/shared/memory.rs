@@ -4,6 +4,7 @@ use super::ahead::Lending;
 use super::cells::{CellKey, Kind};
 use super::codec::{self, Definitions, Epoch};
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use tollgate_core::LimitName;
 use tollgate_core::till::Timeline;
 
@@ -13,13 +14,20 @@ const KNOWN_MAX: usize = 10_000;
 /// What a process remembers.
 #[derive(Debug, Default)]
 pub(super) struct Memory {
-    epoch: Option<Epoch>,
+    remembered: Remembered,
     definitions: Definitions,
-    /// Limits with partitions that have, or had, rules of their own.
-    with_own: BTreeSet<LimitName>,
     /// Rules of limits and of partitions, as they were last seen.
     known: BTreeMap<CellKey, Known>,
     lending: Lending,
+}
+
+/// What tells which cells have to be read.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Remembered {
+    /// Since when the store remembers.
+    pub(super) epoch: Option<Epoch>,
+    /// Limits with partitions that have, or had, rules of their own.
+    pub(super) with_own: Arc<BTreeSet<LimitName>>,
 }
 
 /// Rules as they were last seen.
@@ -35,12 +43,16 @@ impl Memory {
         Self { lending, ..Self::default() }
     }
 
+    pub(super) fn remembered(&self) -> Remembered {
+        self.remembered.clone()
+    }
+
     pub(super) fn epoch(&self) -> Option<Epoch> {
-        self.epoch
+        self.remembered.epoch
     }
 
     pub(super) fn agree(&mut self, epoch: Epoch) {
-        self.epoch = Some(epoch);
+        self.remembered.epoch = Some(epoch);
     }
 
     pub(super) fn definitions(&mut self) -> &mut Definitions {
@@ -48,11 +60,15 @@ impl Memory {
     }
 
     pub(super) fn has_own(&self, limit: &LimitName) -> bool {
-        self.with_own.contains(limit)
+        self.remembered.with_own.contains(limit)
     }
 
-    pub(super) fn note_own(&mut self, limits: Vec<LimitName>) {
-        self.with_own.extend(limits);
+    pub(super) fn note_own(&mut self, limits: &[LimitName]) {
+        let new = limits.iter().filter(|limit| !self.has_own(limit)).cloned();
+        let new: Vec<_> = new.collect();
+        if !new.is_empty() {
+            Arc::make_mut(&mut self.remembered.with_own).extend(new);
+        }
     }
 
     /// Remembers the rules that were read.
