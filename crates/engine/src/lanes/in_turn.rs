@@ -60,8 +60,11 @@ impl<S: Meters + 'static> Engine<S> {
                         now.plus(opens)
                     }
                     Ok(Err(other)) => return Err(self.parts.refused(other)),
+                    // It may have taken the store a while to say so.
                     Err(error)
-                        if error.may_pass() && !is_late && !self.parts.reach.does_without() =>
+                        if error.may_pass()
+                            && clock.now() < until
+                            && !self.parts.reach.does_without() =>
                     {
                         clock.now().plus(self.parts.reach.again_after(place.stand_by()))
                     }

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::StoreError;
+use tokio::sync::Semaphore;
 use tollgate_core::contract;
 
 fn is_unreachable(error: &Error) -> bool {
@@ -84,4 +85,18 @@ async fn who_waits_for_so_long_gives_up_with_what_the_store_said() {
     world.wait(1);
     let Poll::Ready(Err(error)) = polled(&mut waiting) else { panic!("it waits for too long") };
     assert!(is_unreachable(&error));
+}
+
+#[tokio::test]
+async fn who_hears_too_late_that_the_store_is_out_of_reach_does_not_ask_again() {
+    let world = World::limited(Limit::per_second(1)).await;
+    let permits = world.store.shared.answers.forget_permits(Semaphore::MAX_PERMITS);
+    let mut waiting = begun(world.engine.acquire(global("l")).max_wait(Span::from_secs(9)));
+    world.wait(9_001);
+    assert!(is_waiting(&mut waiting), "it waits for the store's answer");
+    world.store.goes_out_of_reach(true);
+    world.store.shared.answers.add_permits(permits);
+    let Poll::Ready(Err(error)) = polled(&mut waiting) else { panic!("it waits for too long") };
+    assert!(is_unreachable(&error));
+    assert_eq!(world.store.asks(), 1);
 }

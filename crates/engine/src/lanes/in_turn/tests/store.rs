@@ -90,6 +90,8 @@ impl Meters for Plain {
         }
         let answer = self.kept()?.consume(asks).await;
         drop(self.shared.answers.acquire().await);
+        // It may have gone meanwhile.
+        self.kept()?;
         answer
     }
 
