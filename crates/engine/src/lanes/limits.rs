@@ -25,6 +25,17 @@ pub(super) const UNSAID: &str = "library";
 /// How many limits are read at once.
 const PAGE: usize = 1_000;
 
+/// What is changed of a limit.
+#[derive(Debug, Clone)]
+enum Of {
+    /// What callers define: the limit need not exist.
+    Defined,
+    /// What an operator says of it.
+    Limit,
+    /// The rules of one partition.
+    Partition(Partition),
+}
+
 /// What this process knows of the limits.
 #[derive(Default)]
 pub(super) struct Known {
@@ -129,13 +140,14 @@ impl<S: Meters + 'static> Engine<S> {
     pub async fn pin(&self, who: &str, name: &str, limit: Option<Limit>) -> Result<(), Error> {
         let name = LimitName::new(name)?;
         limit.as_ref().map(|limit| checked(&name, limit)).transpose()?;
-        self.parts.edit(who, &name, true, move |record| record.pinned.clone_from(&limit)).await
+        let change = move |record: &mut LimitRecord| record.pinned.clone_from(&limit);
+        self.parts.edit(who, &name, Of::Limit, change).await
     }
 
     /// Removes a limit with all its meters: calls that wait for it wait until it is defined again.
     pub async fn remove(&self, who: &str, name: &str) -> Result<(), Error> {
         let name = LimitName::new(name)?;
-        self.parts.edit(who, &name, true, |record| *record = LimitRecord::default()).await
+        self.parts.edit(who, &name, Of::Limit, |record| *record = LimitRecord::default()).await
     }
 
     /// Gives one partition a definition of its own, keeping what it spent; `None` takes it away.
@@ -157,7 +169,7 @@ impl<S: Meters + 'static> Engine<S> {
         limit: Option<Limit>,
     ) -> Result<(), Error> {
         let name = LimitName::new(name)?;
-        Partition::new(partition)?;
+        let of = Of::Partition(Partition::new(partition)?);
         limit.as_ref().map(|limit| checked(&name, limit)).transpose()?;
         let partition = partition.to_owned();
         let change = move |record: &mut LimitRecord| {
@@ -166,7 +178,7 @@ impl<S: Meters + 'static> Engine<S> {
                 None => record.overrides.remove(&partition),
             };
         };
-        self.parts.edit(who, &name, true, change).await
+        self.parts.edit(who, &name, of, change).await
     }
 
     /// Limits that come along with calls, checked, as they go along in their act ([`Act::define`](tollgate_core::lanes::Act::define)). One that
@@ -279,7 +291,8 @@ impl<S: Meters + 'static> Parts<S> {
         limit: Limit,
     ) -> Result<(), Error> {
         checked(name, &limit)?;
-        self.edit(who, name, false, move |record| record.defined = Some(limit.clone())).await
+        let change = move |record: &mut LimitRecord| record.defined = Some(limit.clone());
+        self.edit(who, name, Of::Defined, change).await
     }
 
     /// Changes what is written down of a limit, and what is in force. Once begun it is seen through,
@@ -288,12 +301,11 @@ impl<S: Meters + 'static> Parts<S> {
         self: &Arc<Self>,
         who: &str,
         name: &LimitName,
-        must_exist: bool,
+        of: Of,
         change: impl Fn(&mut LimitRecord) + Send + Sync + 'static,
     ) -> Result<(), Error> {
         let (parts, who, name) = (self.clone(), who.to_owned(), name.clone());
-        self.seen_through(async move { parts.edit_now(&who, &name, must_exist, change).await })
-            .await
+        self.seen_through(async move { parts.edit_now(&who, &name, of, change).await }).await
     }
 
     /// Does what is not to be left half done: the driver sees it through if nobody waits for it.
@@ -313,10 +325,11 @@ impl<S: Meters + 'static> Parts<S> {
         &self,
         who: &str,
         name: &LimitName,
-        must_exist: bool,
+        of: Of,
         change: impl Fn(&mut LimitRecord),
     ) -> Result<(), Error> {
         let _alone = self.known.changing.lock().await;
+        let must_exist = !matches!(of, Of::Defined);
         loop {
             let (mut before, revision) = self.limit_record(name).await?;
             let has_record = before.defined.is_some();
@@ -333,9 +346,15 @@ impl<S: Meters + 'static> Parts<S> {
             let at = self.store.now().await?.wall;
             after.change(who, at, &change);
             if after == before {
-                if has_record {
-                    self.known.note(name, &before);
+                if !has_record {
+                    return Ok(());
                 }
+                if !self.is_in_force(name, &of, &before).await?
+                    && !self.put_in_force_again(name, &of, (&before, revision)).await?
+                {
+                    continue;
+                }
+                self.known.note(name, &before);
                 return Ok(());
             }
             let mut change = before.changed_to(&after, name)?;
@@ -360,6 +379,47 @@ impl<S: Meters + 'static> Parts<S> {
             tracing::info!(limit = name.as_str(), who, "limit changed");
             return Ok(());
         }
+    }
+
+    /// Whether the store has in force what is written down.
+    async fn is_in_force(
+        &self,
+        name: &LimitName,
+        of: &Of,
+        record: &LimitRecord,
+    ) -> Result<bool, Error> {
+        let partition = if let Of::Partition(partition) = of { Some(partition) } else { None };
+        let own = partition.and_then(|partition| record.overrides.get(partition.as_str()));
+        let expected = own.cloned().or_else(|| record.in_force());
+        let meter = (name.clone(), partition.cloned());
+        let found = self.store.inspect(vec![meter]).await?.pop().flatten();
+        Ok(found.map(|found| found.definition.limit().clone()) == expected)
+    }
+
+    /// Makes up for a change that was cut short after it was written down, which can happen where a
+    /// store does not write all of it together. Says whether nobody else was faster.
+    async fn put_in_force_again(
+        &self,
+        name: &LimitName,
+        of: &Of,
+        (record, revision): (&LimitRecord, Revision),
+    ) -> Result<bool, Error> {
+        let mut change = LimitRecord::default().changed_to(record, name)?;
+        if let Of::Partition(partition) = of
+            && !record.overrides.contains_key(partition.as_str())
+        {
+            change.overrides.push((name.clone(), partition.clone(), None));
+        }
+        let bytes = Some(record.written()?);
+        change.write.push(Write { key: key(name)?, expected: revision, bytes });
+        match self.store.configure(change).await? {
+            Err(ConfigureError::RevisionDiffers { .. }) => return Ok(false),
+            changed => changed?,
+        }
+        self.was_written();
+        self.crowds.wake_limit(name);
+        tracing::info!(limit = name.as_str(), "limit put in force as it is written down");
+        Ok(true)
     }
 
     /// Learns what is known of a limit in the store.

@@ -3,7 +3,8 @@
 use super::*;
 use crate::pass::Receipt;
 use crate::{AskError, Clock};
-use tollgate_core::contract::RECEIPT_LIFE_MAX;
+use tollgate_core::contract::{Configure, Meters, RECEIPT_LIFE_MAX};
+use tollgate_core::{Definition, LimitName, Partition};
 
 impl World {
     async fn in_flight(&self) -> u64 {
@@ -156,4 +157,41 @@ async fn a_limit_that_gets_slots_elsewhere_holds_them_no_longer_than_a_sign_of_l
     let before = world.store.asks();
     let _second = world.engine.consume(global("l")).await.unwrap();
     assert_eq!(world.store.asks(), before + 1, "it is known by now");
+}
+
+impl World {
+    /// The rules in force at the partition `p`.
+    async fn rules(&self) -> Limit {
+        self.engine.meter("l", Some("p")).await.unwrap().definition
+    }
+
+    /// Has rules be in force that are written down nowhere.
+    async fn put_in_force(&self, limit: u64, own: Option<u64>) {
+        let definition = |units| Definition::new(Limit::per_hour(units)).unwrap();
+        let (name, partition) = (LimitName::new("l").unwrap(), Partition::new("p").unwrap());
+        let limits = vec![(name.clone(), Some(definition(limit)))];
+        let overrides = vec![(name, partition, own.map(definition))];
+        let change = Configure { limits, overrides, ..Configure::default() };
+        self.store.configure(change).await.unwrap().unwrap();
+    }
+}
+
+#[tokio::test]
+async fn what_was_written_down_and_cut_short_is_in_force_when_it_is_said_again() {
+    let world = World::limited(Limit::per_hour(3)).await;
+    world.put_in_force(9, None).await;
+    world.other.define("l", Limit::per_hour(3)).await.unwrap();
+    assert_eq!(world.rules().await, Limit::per_hour(3));
+    let own =
+        |units: Option<u64>| world.other.override_partition("l", "p", units.map(Limit::per_hour));
+    own(Some(5)).await.unwrap();
+    world.put_in_force(3, None).await;
+    own(Some(5)).await.unwrap();
+    assert_eq!(world.rules().await, Limit::per_hour(5));
+    own(None).await.unwrap();
+    world.put_in_force(3, Some(5)).await;
+    own(None).await.unwrap();
+    assert_eq!(world.rules().await, Limit::per_hour(3));
+    let history = world.other.limit("l").await.unwrap().unwrap().history;
+    assert_eq!(history.len(), 1, "it was said once what it is to be");
 }
