@@ -71,10 +71,16 @@ impl Shared {
     }
 
     /// Where cells are written one by one: once it is spent, a receipt is settled meter by meter. Cut
-    /// short between, the rest counts as spent.
+    /// short between, the rest counts as spent; slots are let go when it is settled again.
     async fn settle_apart(&self, receipt: Receipt, cost: Cost) -> Answer<Result<(), ReceiptError>> {
         let actual = match self.desk.ask(Spend(receipt.clone(), cost)).await? {
             Ok(actual) => actual,
+            Err(ReceiptError::Spent) => {
+                // It may have been cut short there. Slots are let go, which may be done twice.
+                let let_go = receipt.holds().map(|it| SettleLine(it.clone(), it.payment.weight));
+                self.desk.ask_each(let_go.collect()).await?;
+                return Ok(Err(ReceiptError::Spent));
+            }
             Err(error) => return Ok(Err(error)),
         };
         for (line, actual) in receipt.lines.into_iter().zip(actual) {

@@ -5,6 +5,7 @@ use super::world::{asking, define, passes, stage, time};
 use std::sync::Arc;
 use tollgate::lanes::Meters;
 use tollgate::shared::Shared;
+use tollgate::shared::cells::Kind;
 use tollgate::{Limit, Span};
 
 #[tokio::test]
@@ -80,7 +81,7 @@ async fn rules_are_told_again_though_the_store_goes_in_the_middle() {
         }
         cells.wait(Span::from_millis(1));
         cells.clear();
-        cells.go_after_epoch();
+        cells.go_after(Kind::Epoch);
         assert!(store.consume(vec![asking("l")]).await.is_err(), "it is gone");
         cells.fail(false);
         for limit in ["l", "m"] {

@@ -28,8 +28,8 @@ pub(super) struct MemoryCells {
     /// The most cells of a change.
     widest: AtomicUsize,
     is_gone: AtomicBool,
-    /// Is gone as soon as it was written since when it remembers.
-    goes_after_epoch: AtomicBool,
+    /// Is gone as soon as a cell of this kind was written.
+    goes_after: Mutex<Option<Kind>>,
     /// Another store, which is faster the next time that is written.
     faster: Mutex<Option<Shared>>,
     /// Set while changes have to wait.
@@ -89,9 +89,9 @@ impl MemoryCells {
         self.is_gone.store(is_gone, Ordering::Relaxed);
     }
 
-    /// Goes in the middle of the change that writes since when it remembers, or after it.
-    pub(super) fn go_after_epoch(&self) {
-        self.goes_after_epoch.store(true, Ordering::Relaxed);
+    /// Goes in the middle of the change that next writes a cell of this kind, or after it.
+    pub(super) fn go_after(&self, kind: Kind) {
+        *self.goes_after.lock() = Some(kind);
     }
 
     /// Has another process be faster when it is next written since when this remembers.
@@ -129,12 +129,12 @@ impl MemoryCells {
         let mut changes = changes.into_iter().peekable();
         while let Some(change) = changes.next() {
             let key = wanted.change[change.at].clone();
-            let is_epoch = key.kind == Kind::Epoch;
+            let kind = key.kind;
             match change.value {
                 Some(value) => self.cells.lock().insert(key, value),
                 None => self.cells.lock().remove(&key),
             };
-            if is_epoch && self.goes_after_epoch.swap(false, Ordering::Relaxed) {
+            if self.goes_after.lock().take_if(|it| *it == kind).is_some() {
                 self.fail(true);
                 if changes.peek().is_some() {
                     return Err(gone());

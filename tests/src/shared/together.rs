@@ -3,9 +3,11 @@
 use super::memory::{MemoryCells, Time};
 use super::world::{asking, define, stage};
 use std::sync::Arc;
-use tollgate::lanes::{Ask, Configure, Definition, LimitName, Meters, Partition};
+use tollgate::lanes::{Ask, Configure, Cost, Definition, LimitName, Meters, Partition};
 use tollgate::shared::Shared;
+use tollgate::shared::cells::Kind;
 use tollgate::{Limit, Span};
+use tollgate_core::contract::ReceiptError;
 
 #[tokio::test]
 async fn two_hundred_and_fifty_six_tasks_on_one_key_are_a_handful_of_changes() {
@@ -154,4 +156,20 @@ async fn changes_that_were_under_way_heed_rules_that_a_partition_got_elsewhere()
     for asked in [first, second] {
         assert!(asked.await.unwrap().unwrap()[0].is_err(), "its one unit was spent before");
     }
+}
+
+#[tokio::test]
+async fn where_cells_are_written_one_by_one_slots_are_let_go_though_a_settlement_was_cut_short() {
+    let cells = Arc::new(MemoryCells::apart(Time::default()));
+    let store = Shared::new(cells.clone());
+    define(&store, "l", Limit::per_hour(9).and(Limit::concurrency(9))).await;
+    let paid = store.consume(vec![asking("l")]).await.unwrap().remove(0).unwrap();
+    let settle = || store.settle(vec![(paid.receipt.clone(), Cost::Nothing)]);
+    cells.go_after(Kind::Settled);
+    assert!(settle().await.is_err(), "the store is gone in the middle");
+    cells.fail(false);
+    assert_eq!(settle().await.unwrap(), [Err(ReceiptError::Spent)]);
+    let meter = store.inspect(vec![asking("l").owed().remove(0).0]).await.unwrap().remove(0);
+    let meter = meter.unwrap();
+    assert_eq!((meter.in_flight, meter.standing.remaining), (0, 8), "what it paid stays spent");
 }
