@@ -4,6 +4,7 @@ use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::time::Duration;
 use tokio::sync::Semaphore;
 use tollgate::lanes::{Answer, Meters, StoreError};
 use tollgate::shared::Shared;
@@ -28,6 +29,8 @@ pub(super) struct MemoryCells {
     /// The most cells of a change.
     widest: AtomicUsize,
     is_gone: AtomicBool,
+    /// How long it takes to find out that it is gone.
+    deadline: Mutex<Duration>,
     /// Is gone as soon as a cell of this kind was written.
     goes_after: Mutex<Option<Kind>>,
     /// Another store, which is faster the next time that is written.
@@ -87,6 +90,12 @@ impl MemoryCells {
     /// Is out of reach, or there again.
     pub(super) fn fail(&self, is_gone: bool) {
         self.is_gone.store(is_gone, Ordering::Relaxed);
+    }
+
+    /// Is out of reach, which takes so long to find out.
+    pub(super) fn hang(&self, deadline: Duration) {
+        *self.deadline.lock() = deadline;
+        self.fail(true);
     }
 
     /// Goes in the middle of the change that next writes a cell of this kind, or after it.
@@ -165,6 +174,8 @@ impl Cells for MemoryCells {
                 let _ = hold.released.acquire().await;
             }
             if self.is_gone.load(Ordering::Relaxed) {
+                let deadline = *self.deadline.lock();
+                let _ = tokio::time::timeout(deadline, std::future::pending::<()>()).await;
                 return Err(gone());
             }
             let writes_epoch = wanted.change.iter().any(|key| key.kind == Kind::Epoch);

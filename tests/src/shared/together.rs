@@ -2,12 +2,19 @@
 
 use super::memory::{MemoryCells, Time};
 use super::world::{asking, define, stage};
+use std::future::pending;
 use std::sync::Arc;
-use tollgate::lanes::{Ask, Configure, Cost, Definition, LimitName, Meters, Partition};
+use std::time::Duration;
+use tokio::task::JoinSet;
+use tokio::time::{Instant, timeout};
+use tollgate::lanes::{
+    Answer, Ask, Configure, Cost, Definition, LimitName, Meters, Partition, StoreError,
+};
 use tollgate::shared::Shared;
-use tollgate::shared::cells::Kind;
+use tollgate::shared::cells::{Cells, Doing, Kind};
 use tollgate::{Limit, Span};
 use tollgate_core::contract::ReceiptError;
+use tollgate_stores::shared::later::{LaterCells, Nature};
 
 #[tokio::test]
 async fn two_hundred_and_fifty_six_tasks_on_one_key_are_a_handful_of_changes() {
@@ -91,7 +98,7 @@ async fn all_who_wait_for_a_store_that_is_gone_are_told_with_the_first() {
     }
     assert_eq!(cells.changes(), before, "nobody waited for the store again");
     cells.fail(false);
-    tokio::time::advance(std::time::Duration::from_millis(1)).await;
+    tokio::time::advance(Duration::from_millis(1)).await;
     assert!(store.consume(vec![asking("l")]).await.unwrap()[0].is_ok());
 }
 
@@ -125,9 +132,9 @@ async fn where_cells_are_written_one_by_one_no_meter_waits_for_another() {
 }
 
 /// An ask at one partition of `l`.
-fn at_partition() -> Ask {
+fn at_partition(name: &str) -> Ask {
     let mut ask = asking("l");
-    ask.tolls[0].partition = Some(Partition::new("p").unwrap());
+    ask.tolls[0].partition = Some(Partition::new(name).unwrap());
     ask
 }
 
@@ -136,7 +143,7 @@ async fn changes_that_were_under_way_heed_rules_that_a_partition_got_elsewhere()
     let cells = Arc::new(MemoryCells::two_at_once(Time::default()));
     let (store, other) = (Shared::new(cells.clone()), Shared::new(cells.clone()));
     define(&store, "l", Limit::per_hour(5)).await;
-    assert!(store.consume(vec![at_partition()]).await.unwrap()[0].is_ok());
+    assert!(store.consume(vec![at_partition("p")]).await.unwrap()[0].is_ok());
     let own = Some(Definition::new(Limit::per_hour(1)).unwrap());
     let (limit, partition) = (LimitName::new("l").unwrap(), Partition::new("p").unwrap());
     let overrides = vec![(limit, partition, own)];
@@ -145,7 +152,7 @@ async fn changes_that_were_under_way_heed_rules_that_a_partition_got_elsewhere()
     let ask = || {
         tokio::spawn({
             let store = store.clone();
-            async move { store.consume(vec![at_partition()]).await }
+            async move { store.consume(vec![at_partition("p")]).await }
         })
     };
     let first = ask();
@@ -172,4 +179,49 @@ async fn where_cells_are_written_one_by_one_slots_are_let_go_though_a_settlement
     let meter = store.inspect(vec![asking("l").owed().remove(0).0]).await.unwrap().remove(0);
     let meter = meter.unwrap();
     assert_eq!((meter.in_flight, meter.standing.remaining), (0, 8), "what it paid stays spent");
+}
+
+#[tokio::test(start_paused = true)]
+async fn whatever_waits_for_a_store_that_hangs_is_told_at_one_deadline() {
+    let cells = Arc::new(MemoryCells::apart(Time::default()));
+    let store = Shared::new(cells.clone());
+    define(&store, "l", Limit::per_hour(200)).await;
+    let deadline = Duration::from_millis(500);
+    cells.hang(deadline);
+    let mut asking = JoinSet::new();
+    let begun = Instant::now();
+    for number in 0..512 {
+        let (store, ask) = (store.clone(), at_partition(&number.to_string()));
+        asking.spawn(async move { store.consume(vec![ask]).await.map(drop) });
+    }
+    while let Some(told) = asking.join_next().await {
+        assert!(told.unwrap().is_err());
+        assert_eq!(begun.elapsed(), deadline);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_waits_for_somebody_else_to_connect_is_told_what_came_of_that() {
+    let deadline = Duration::from_millis(500);
+    let connect = move || -> Doing<'static, Answer<Arc<dyn Cells>>> {
+        Box::pin(async move {
+            let _ = timeout(deadline, pending::<()>()).await;
+            Err(StoreError::Unreachable { reason: "nobody is there".to_owned() })
+        })
+    };
+    let nature = Nature { writes_together: false, changes_max: 32 };
+    let cells = Arc::new(LaterCells::new(nature, Box::new(connect)));
+    let mut connecting = JoinSet::new();
+    let begun = Instant::now();
+    for _ in 0..32 {
+        let cells = cells.clone();
+        connecting.spawn(async move { cells.connected().await.map(drop) });
+    }
+    while let Some(told) = connecting.join_next().await {
+        assert!(told.unwrap().is_err());
+        assert_eq!(begun.elapsed(), deadline);
+    }
+    tokio::time::advance(Duration::from_millis(1)).await;
+    assert!(cells.connected().await.is_err());
+    assert_eq!(begun.elapsed(), 2 * deadline + Duration::from_millis(1), "it tries again");
 }

@@ -34,8 +34,34 @@ pub(super) struct Desk {
 /// A request, and since when it waits.
 type Waiting = (Instant, Box<dyn Asked>);
 
-/// When the store was found out of reach last, and why.
-type Outage = Arc<Mutex<Option<(Instant, StoreError)>>>;
+/// Whether the store answers.
+#[derive(Default)]
+struct Reach {
+    answered: Option<Instant>,
+    /// When it was found out of reach last, and why.
+    outage: Option<(Instant, StoreError)>,
+}
+
+impl Reach {
+    /// Takes note of what came of a change that was begun then. One that came to nothing while others
+    /// were answered says nothing of the store: at its meter somebody else was always faster.
+    fn note(&mut self, (begun, now): (Instant, Instant), outcome: &Answer<()>) {
+        let Err(error @ StoreError::Unreachable { .. }) = outcome else {
+            self.answered = Some(now);
+            return;
+        };
+        let lately = begun + (now - begun) / 2;
+        if self.answered.is_none_or(|answered| answered <= lately) {
+            self.outage = Some((now, error.clone()));
+        }
+    }
+
+    /// Why it is out of reach, if that was found since then.
+    fn outage_since(&self, since: Instant) -> Option<StoreError> {
+        let (found, error) = self.outage.as_ref()?;
+        (since <= *found).then(|| error.clone())
+    }
+}
 
 impl Desk {
     /// Serves requests on the runtime that this is called on, until the last handle is gone.
@@ -48,9 +74,9 @@ impl Desk {
         let permits = Arc::new(Semaphore::new(together_max));
         let changes = Arc::new(Semaphore::new(changes_max));
         let memory = Arc::new(Mutex::new(Memory::new(lending)));
-        let (condition, outage) = (Arc::<Condition>::default(), Outage::default());
-        let (agreeing, noting) = (Arc::default(), condition.clone());
-        let clerk = Clerk { cells, memory, permits, changes, agreeing, condition: noting, outage };
+        let condition = Arc::<Condition>::default();
+        let (agreeing, noting, reach) = (Arc::default(), condition.clone(), Arc::default());
+        let clerk = Clerk { cells, memory, permits, changes, agreeing, condition: noting, reach };
         tokio::spawn(clerk.serve(waiting));
         Self { requests, condition }
     }
@@ -105,7 +131,7 @@ struct Clerk {
     /// Held by who agrees with the store since when it remembers.
     agreeing: Arc<tokio::sync::Mutex<()>>,
     condition: Arc<Condition>,
-    outage: Outage,
+    reach: Arc<Mutex<Reach>>,
 }
 
 impl Clerk {
@@ -132,12 +158,12 @@ impl Clerk {
     /// Those that came since the store was found out of reach. The others are told so: who waited with
     /// those for whom that was found out would wait a deadline for each of them.
     fn still_worth_asking(&self, requests: &mut Vec<Waiting>) -> Vec<Box<dyn Asked>> {
-        let outage = self.outage.lock().clone();
+        let reach = self.reach.lock();
         let mut left = Vec::with_capacity(requests.len());
         for (since, request) in requests.drain(..) {
-            match &outage {
-                Some((found, error)) if since <= *found => request.answer(Err(error.clone())),
-                _ => left.push(request),
+            match reach.outage_since(since) {
+                Some(error) => request.answer(Err(error)),
+                None => left.push(request),
             }
         }
         left
@@ -148,13 +174,19 @@ impl Clerk {
         if self.cells.writes_together() {
             return self.make(batch(requests).written_together()).await;
         }
+        let begun = Instant::now();
         for round in apart::rounds(requests) {
             let mut under_way = JoinSet::new();
             for part in round.into_iter().map(batch) {
                 let clerk = self.clone();
                 under_way.spawn(async move {
                     let _permit = clerk.changes.acquire().await;
-                    clerk.make(part).await;
+                    // Who waited for those for whom it was found out need not find out again.
+                    let outage = clerk.reach.lock().outage_since(begun);
+                    match outage {
+                        Some(error) => part.answer(Err(error)),
+                        None => clerk.make(part).await,
+                    }
                 });
             }
             while under_way.join_next().await.is_some() {}
@@ -162,10 +194,9 @@ impl Clerk {
     }
 
     async fn make(&self, mut batch: Batch) {
+        let begun = Instant::now();
         let outcome = self.made(&mut batch).await;
-        if let Err(error @ StoreError::Unreachable { .. }) = &outcome {
-            *self.outage.lock() = Some((Instant::now(), error.clone()));
-        }
+        self.reach.lock().note((begun, Instant::now()), &outcome);
         batch.answer(outcome);
     }
 
@@ -192,5 +223,25 @@ impl Clerk {
             return Ok(());
         }
         self.condition.noted(agree(&self.cells, &self.memory).await)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    #[test]
+    fn one_change_that_fails_while_others_are_answered_is_no_outage() {
+        let (begun, second) = (Instant::now(), Duration::from_secs(1));
+        let away = Err(StoreError::Unreachable { reason: "nobody is there".to_owned() });
+        let mut reach = Reach::default();
+        reach.note((begun, begun + second), &Ok(()));
+        reach.note((begun, begun + second), &away);
+        assert_eq!(reach.outage_since(begun), None);
+        reach.note((begun, begun + 3 * second), &away);
+        let (before, after) = (begun + 3 * second, begun + 4 * second);
+        assert!(reach.outage_since(before).is_some(), "it has answered nobody for a while");
+        assert_eq!(reach.outage_since(after), None);
     }
 }

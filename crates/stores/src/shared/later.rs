@@ -2,9 +2,10 @@
 //! process may start before its store.
 
 use super::cells::{Cells, Decide, Doing, Kind, Wanted};
-use std::sync::Arc;
-use tokio::sync::OnceCell;
-use tollgate_core::contract::Answer;
+use std::sync::{Arc, OnceLock};
+use tokio::sync::Mutex;
+use tokio::time::Instant;
+use tollgate_core::contract::{Answer, StoreError};
 
 /// Connects to a store, within its deadline.
 pub type Connect = Box<dyn Fn() -> Doing<'static, Answer<Arc<dyn Cells>>> + Send + Sync>;
@@ -12,7 +13,9 @@ pub type Connect = Box<dyn Fn() -> Doing<'static, Answer<Arc<dyn Cells>>> + Send
 /// Cells of a store that may not be there yet.
 pub struct LaterCells {
     connect: Connect,
-    connected: OnceCell<Arc<dyn Cells>>,
+    connected: OnceLock<Arc<dyn Cells>>,
+    /// Held by who connects: when it was last tried in vain, and why.
+    failed: Mutex<Option<(Instant, StoreError)>>,
     nature: Nature,
 }
 
@@ -28,12 +31,29 @@ pub struct Nature {
 impl LaterCells {
     /// Connects so, when it is needed.
     pub fn new(nature: Nature, connect: Connect) -> Self {
-        Self { connect, connected: OnceCell::new(), nature }
+        Self { connect, connected: OnceLock::new(), failed: Mutex::default(), nature }
     }
 
-    /// Connects now, if it is not.
+    /// Connects now, if it is not. Who waits for somebody else to connect is told what came of that.
     pub async fn connected(&self) -> Answer<&Arc<dyn Cells>> {
-        self.connected.get_or_try_init(|| (self.connect)()).await
+        if let Some(cells) = self.connected.get() {
+            return Ok(cells);
+        }
+        let since = Instant::now();
+        let mut failed = self.failed.lock().await;
+        if let Some(cells) = self.connected.get() {
+            return Ok(cells);
+        }
+        if let Some((_, error)) = failed.as_ref().filter(|(at, _)| since <= *at) {
+            return Err(error.clone());
+        }
+        match (self.connect)().await {
+            Ok(cells) => Ok(self.connected.get_or_init(|| cells)),
+            Err(error) => {
+                *failed = Some((Instant::now(), error.clone()));
+                Err(error)
+            }
+        }
     }
 }
 
