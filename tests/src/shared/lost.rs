@@ -93,3 +93,40 @@ async fn rules_are_told_again_though_the_store_goes_in_the_middle() {
         }
     }
 }
+
+#[tokio::test]
+async fn of_rules_that_are_told_again_the_newest_hold_whoever_comes_first() {
+    let (cells, stale) = stage();
+    let newest = Shared::new(cells.clone());
+    define(&stale, "l", Limit::per_hour(1_000)).await;
+    assert!(passes(&stale, "l").await, "from here on it knows the rules");
+    cells.wait(Span::from_secs(1));
+    define(&newest, "l", Limit::per_hour(4)).await;
+    assert!(passes(&newest, "l").await);
+    cells.clear();
+    let capacity = |store: Shared| async move {
+        let meter = asking("l").owed().remove(0).0;
+        store.inspect(vec![meter]).await.unwrap().remove(0).unwrap().definition.capacity()
+    };
+    assert_eq!(capacity(stale.clone()).await, 1_000, "it knows of no others");
+    assert_eq!(capacity(newest.clone()).await, 4);
+    assert_eq!(capacity(stale.clone()).await, 4);
+    cells.wait(Span::from_secs(1));
+    define(&stale, "l", Limit::per_hour(7)).await;
+    assert_eq!(capacity(newest).await, 7, "what was defined since is newer than all of them");
+}
+
+#[tokio::test]
+async fn what_was_defined_since_a_loss_is_not_undone_by_who_remembers() {
+    let (cells, old) = stage();
+    define(&old, "l", Limit::per_hour(1)).await;
+    define(&old, "l", Limit::per_hour(2)).await;
+    assert!(passes(&old, "l").await, "from here on it knows the rules");
+    cells.clear();
+    cells.wait(Span::from_secs(1));
+    let new = Shared::new(cells.clone());
+    define(&new, "l", Limit::per_hour(3)).await;
+    let meter = asking("l").owed().remove(0).0;
+    let found = old.inspect(vec![meter]).await.unwrap().remove(0).unwrap();
+    assert_eq!(found.definition.capacity(), 3);
+}

@@ -1,18 +1,19 @@
 //! Agreeing with a store since when it remembers, and telling it again the rules that it has lost.
 
 use super::cells::{CellKey, Cells, Change, Decide, Found, Kind, Wanted};
-use super::codec::Epoch;
-use super::memory::Memory;
+use super::codec::{self, Definitions, Epoch};
+use super::memory::{Known, Memory};
 use super::quick::Quick;
 use super::wants;
 use parking_lot::Mutex;
 use std::sync::Arc;
 use tokio::task::JoinSet;
-use tollgate_core::Now;
 use tollgate_core::contract::{Answer, StoreError};
+use tollgate_core::till::Timeline;
+use tollgate_core::{Now, Timestamp};
 
 /// Rules as they were last seen, and where.
-type Rules = (CellKey, Vec<u8>);
+type Rules = (CellKey, Known);
 
 /// Agrees with a store. It is remembered only when all is told: cut short, it is begun again.
 pub(super) async fn agree(cells: &Arc<dyn Cells>, memory: &Mutex<Memory>) -> Answer<()> {
@@ -42,11 +43,11 @@ async fn tell_one_by_one(cells: &Arc<dyn Cells>, known: Vec<Rules>) -> Answer<()
         let (mut rules, mut under_way) = (rules.into_iter(), JoinSet::new());
         loop {
             let more = cells.changes_max().saturating_sub(under_way.len());
-            for (key, bytes) in rules.by_ref().take(more) {
+            for (key, known) in rules.by_ref().take(more) {
                 let cells = cells.clone();
                 under_way.spawn(async move {
                     let wanted = Wanted { read: &[], change: &[key] };
-                    cells.change(wanted, &mut Lost(bytes)).await
+                    cells.change(wanted, &mut Lost(known)).await
                 });
             }
             let Some(told) = under_way.join_next().await else { break };
@@ -116,7 +117,7 @@ impl Decide for Agree {
 }
 
 /// Rules that a store has lost.
-struct Lost(Vec<u8>);
+struct Lost(Known);
 
 impl Decide for Lost {
     fn decide(&mut self, _: Now, found: &Found) -> Vec<Change> {
@@ -132,7 +133,19 @@ impl Decide for Lost {
     }
 }
 
-/// What tells a store rules that were known, if it has none.
-fn told(at: usize, there: &Option<Vec<u8>>, known: &[u8]) -> Option<Change> {
-    there.is_none().then(|| Change { at, value: Some(known.to_vec()), life: None })
+/// What tells a store rules that were known, if it has none. If somebody else has told it already, the
+/// newest that anybody knew are to hold.
+fn told(at: usize, there: &Option<Vec<u8>>, known: &Known) -> Option<Change> {
+    if let Some(there) = there {
+        let there = codec::timeline_read(there, &mut Definitions::default()).ok()?;
+        if newness(&known.rules) <= newness(&there) {
+            return None;
+        }
+    }
+    Some(Change { at, value: Some(known.bytes.clone()), life: None })
+}
+
+/// When rules changed last, and how often they and those of partitions did.
+fn newness(rules: &Timeline) -> (Option<Timestamp>, u64) {
+    (rules.turns().last().map(|turn| turn.since.at), rules.changed)
 }

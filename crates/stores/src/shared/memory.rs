@@ -31,7 +31,7 @@ pub(super) struct Remembered {
 }
 
 /// Rules as they were last seen.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Known {
     pub(super) bytes: Vec<u8>,
     pub(super) rules: Timeline,
@@ -101,8 +101,8 @@ impl Memory {
     }
 
     /// Rules as they were last seen: what a store that lost them is told again.
-    pub(super) fn all_known(&self) -> Vec<(CellKey, Vec<u8>)> {
-        self.known.iter().map(|(key, known)| (key.clone(), known.bytes.clone())).collect()
+    pub(super) fn all_known(&self) -> Vec<(CellKey, Known)> {
+        self.known.iter().map(|(key, known)| (key.clone(), known.clone())).collect()
     }
 
     /// What was last seen of rules.
