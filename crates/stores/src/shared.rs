@@ -29,7 +29,7 @@ use command::{
     Tell,
 };
 use desk::Desk;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use tollgate_core::contract::{
     Answer, Ask, AskError, Configure, ConfigureError, Cost, LimitTotals, LimitView, MeterError,
@@ -131,7 +131,12 @@ impl Meters for Shared {
         if let Err(error) = change.check_size() {
             return Ok(Err(error));
         }
-        self.desk.ask(with_ahead(change)).await
+        let limits = change.limits.iter().map(|(limit, _)| limit);
+        let limits = limits.chain(change.overrides.iter().map(|(limit, ..)| limit));
+        let limits: BTreeSet<LimitName> = limits.cloned().collect();
+        let done = self.desk.ask(with_ahead(change)).await;
+        self.ahead.end(&self.desk, |(limit, _)| limits.contains(limit)).await;
+        done
     }
 
     async fn consume(&self, asks: Vec<Ask>) -> Answer<Vec<Result<Paid, AskError>>> {
@@ -191,11 +196,15 @@ impl Meters for Shared {
         span: Span,
         reason: String,
     ) -> Answer<Result<(), MeterError>> {
-        self.desk.ask(Close(meter, span, reason)).await
+        let done = self.desk.ask(Close(meter.clone(), span, reason)).await;
+        self.ahead.end(&self.desk, |name| *name == meter).await;
+        done
     }
 
     async fn reset(&self, meter: MeterName) -> Answer<Result<(), MeterError>> {
-        self.desk.ask(Reset(meter)).await
+        let done = self.desk.ask(Reset(meter.clone())).await;
+        self.ahead.end(&self.desk, |name| *name == meter).await;
+        done
     }
 
     async fn records(&self, keys: Vec<Key>) -> Answer<Vec<Option<Record>>> {

@@ -114,3 +114,53 @@ async fn an_ask_that_is_settled_later_is_paid_by_itself() {
     assert_eq!(store.settle(vec![(paid.receipt, cost)]).await.unwrap(), [Ok(())]);
     assert_eq!(remaining(&store).await, 9_999);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_slice_is_held_no_longer_than_the_rules_lend_under_which_it_was_paid() {
+    let (cells, store) = lending().await;
+    for _ in 0..100 {
+        assert!(passes(&store).await);
+    }
+    pass_time(AHEAD).await;
+    let shorter = Limit::per_hour(10_000).ahead(Span::from_millis(10));
+    define(&Shared::new(cells.clone()), "l", shorter).await;
+    assert!(passes(&store).await, "it takes a slice, and does not know of the change yet");
+    pass_time(Duration::from_millis(10)).await;
+    let before = cells.changes();
+    assert!(passes(&store).await);
+    assert_eq!(cells.changes() - before, 1, "the store is asked again");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_limit_that_got_slots_elsewhere_lets_nobody_pass_without_one() {
+    let (cells, store) = lending().await;
+    let slots = Limit::per_hour(10_000).and(Limit::concurrency(1));
+    define(&Shared::new(cells.clone()), "l", slots).await;
+    let ask = Ask { life: Span::ZERO, ..asking("l") };
+    let paid = store.consume(vec![ask]).await.unwrap().remove(0).unwrap();
+    assert!(paid.receipt.holds().next().is_some());
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_closes_or_changes_a_meter_finds_that_it_is_so_at_once() {
+    let meter = || asking("l").owed().remove(0).0;
+    let (_, store) = lending().await;
+    for _ in 0..100 {
+        assert!(passes(&store).await);
+    }
+    store.reset(meter()).await.unwrap().unwrap();
+    assert_eq!(remaining(&store).await, 9_999);
+    for _ in 0..100 {
+        assert!(passes(&store).await);
+    }
+    assert!(remaining(&store).await < 9_899, "a slice is taken before it is used");
+    store.close(meter(), Span::from_secs(9), "maintenance".to_owned()).await.unwrap().unwrap();
+    assert!(!passes(&store).await);
+    assert_eq!(remaining(&store).await, 9_899, "what was taken is given back");
+    store.reopen(meter()).await.unwrap();
+    for _ in 0..20 {
+        assert!(passes(&store).await);
+    }
+    define(&store, "l", Limit::per_hour(50)).await;
+    assert!(!passes(&store).await);
+}

@@ -7,7 +7,7 @@
 use super::command::{Lend, Lent, SettleLine};
 use super::desk::Desk;
 use parking_lot::{Mutex, RwLock};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,7 +16,7 @@ use tokio::time::{Instant, sleep_until};
 use tollgate_core::contract::{
     Answer, Ask, AskError, MeterName, Paid, PaidLine, Receipt, StoreError,
 };
-use tollgate_core::{LimitName, Now, Payment, Span, Standing, Timestamp};
+use tollgate_core::{LimitName, Now, Payment, Standing, Timestamp};
 
 /// Parts of the table, so that tasks on several cores seldom meet.
 const SHARDS: usize = 16;
@@ -25,8 +25,8 @@ const SLICES_MAX: usize = 4_096;
 /// A slice is no more than this part of what a meter holds: the others are to have theirs.
 const SLICE_PART: u64 = 4;
 
-/// Limits that lend, and for how long.
-pub(super) type Lending = Arc<RwLock<HashMap<LimitName, Span>>>;
+/// Limits that lend, as far as is known.
+pub(super) type Lending = Arc<RwLock<HashSet<LimitName>>>;
 
 /// Who waits for the first part of a slice.
 type Reply = oneshot::Sender<Answer<Result<Paid, AskError>>>;
@@ -51,6 +51,8 @@ struct Slice {
     /// How much to take next.
     want: u64,
     is_fetching: bool,
+    /// What is being fetched is not to be used: the meter was changed meanwhile.
+    is_void: bool,
 }
 
 /// What becomes of an ask here.
@@ -78,7 +80,9 @@ impl Ahead {
         let ([toll], None, true) = (&ask.tolls[..], ask.delay_max, ask.life.is_zero()) else {
             return None;
         };
-        let span = *self.lending.read().get(&toll.limit)?;
+        if !self.lending.read().contains(&toll.limit) {
+            return None;
+        }
         let name = (toll.limit.clone(), toll.partition.clone());
         match self.here(&name, toll.weight) {
             Here::Granted(paid) => Some(Ok(Ok(paid))),
@@ -87,7 +91,7 @@ impl Ahead {
                 let (reply, answer) = oneshot::channel();
                 let (ahead, desk, ask) = (self.clone(), desk.clone(), ask.clone());
                 // Seen through, also if nobody waits for it any more.
-                tokio::spawn(ahead.fetch(name, ask, (want, span), (desk, reply)));
+                tokio::spawn(ahead.fetch(name, ask, want, (desk, reply)));
                 let ended = || StoreError::Failed { reason: "its runtime has ended".to_owned() };
                 Some(answer.await.unwrap_or_else(|_| Err(ended())))
             }
@@ -128,49 +132,43 @@ impl Ahead {
         self: Arc<Self>,
         name: MeterName,
         ask: Ask,
-        (want, span): (u64, Span),
+        want: u64,
         (desk, reply): (Desk, Reply),
     ) {
-        // Counted from before it was paid: so it is never held for longer than that.
-        let until = Instant::now() + Duration::from(span);
-        let lent = desk.ask(Lend { ask, want, part: SLICE_PART }).await;
-        let answer = match lent {
-            Ok(Ok(lent)) => Ok(Ok(self.install(&name, lent, (want, until), &desk))),
-            Ok(Err(error)) => {
-                self.change(&name, |slice| {
-                    (slice.is_fetching, slice.want) = (false, (slice.want / 2).max(1));
-                });
-                Ok(Err(error))
-            }
-            Err(error) => {
-                self.change(&name, |slice| slice.is_fetching = false);
-                Err(error)
+        // Counted from before it was paid: so it is never held for longer than the rules lend.
+        let begun = Instant::now();
+        let lent = match desk.ask(Lend { ask, want, part: SLICE_PART }).await {
+            Ok(Ok(lent)) => lent,
+            nothing => {
+                self.change(&name, |slice| slice.fetched_nothing(nothing.is_ok()));
+                let _ = reply.send(nothing.map(|refused| refused.map(|lent| lent.paid)));
+                return;
             }
         };
-        let is_lent = matches!(answer, Ok(Ok(_)));
+        let until = begun + Duration::from(lent.ahead);
+        let (paid, over) = self.install(&name, lent, (want, until));
         // Who does not wait any more has paid.
-        let _ = reply.send(answer);
-        if is_lent {
-            sleep_until(until).await;
-            let over = self.change(&name, |slice| slice.end(until)).flatten();
-            give_back(over, &desk).await;
-        }
+        let _ = reply.send(Ok(Ok(paid)));
+        give_back(over, &desk).await;
+        sleep_until(until).await;
+        let over = self.change(&name, |slice| slice.end(until)).flatten();
+        give_back(over.into_iter().collect(), &desk).await;
     }
 
-    /// Puts a slice in its place; says what the ask is told that came for it.
+    /// Puts a slice in its place; says what the ask is told that came for it, and what is given back.
     fn install(
         &self,
         name: &MeterName,
         lent: Lent,
         (want, until): (u64, Instant),
-        desk: &Desk,
-    ) -> Paid {
-        let Lent { paid, weight, units } = lent;
-        let mut before = None;
+    ) -> (Paid, Vec<Over>) {
+        let Lent { paid, weight, units, .. } = lent;
+        let mut over = Vec::new();
         let told = self.change(name, |slice| {
-            before = slice.end(slice.until);
+            over.extend(slice.end(slice.until));
             // There was not as much: others share it.
             let next = if units < want { (units / 2).max(1) } else { want.max(weight) };
+            let is_void = slice.is_void;
             *slice = Slice {
                 left: units - weight,
                 until,
@@ -179,14 +177,31 @@ impl Ahead {
                 taken: paid.receipt.lines.first().cloned().map(|line| (line, units)),
                 want: next,
                 is_fetching: false,
+                is_void: false,
             };
-            slice.grant(name, weight)
+            let told = slice.grant(name, weight);
+            if is_void {
+                over.extend(slice.end(until));
+            }
+            told
         });
-        if before.is_some() {
-            let desk = desk.clone();
-            tokio::spawn(async move { give_back(before, &desk).await });
+        // Where nothing was taken ahead it is an ask like others, and may hold slots.
+        (told.filter(|_| units > weight).unwrap_or(paid), over)
+    }
+
+    /// Ends the slices of such meters, and gives back what is left of them: they were changed here, and
+    /// who did is not to find that it has no effect yet.
+    pub(super) async fn end(&self, desk: &Desk, is_it: impl Fn(&MeterName) -> bool) {
+        let mut over = Vec::new();
+        for shard in &self.shards {
+            let mut shard = shard.lock();
+            for (_, slice) in shard.iter_mut().filter(|(name, _)| is_it(name)) {
+                slice.is_void = slice.is_fetching;
+                over.extend(slice.end(slice.until));
+                slice.until = Instant::now();
+            }
         }
-        told.unwrap_or(paid)
+        give_back(over, desk).await;
     }
 
     fn change<T>(&self, name: &MeterName, change: impl FnOnce(&mut Slice) -> T) -> Option<T> {
@@ -203,7 +218,16 @@ impl Slice {
     /// None yet, but one is on its way.
     fn fetched_first(want: u64, now: Instant) -> Self {
         let (paid, standing) = (Timestamp::default(), Standing::NOTHING);
-        Self { left: 0, until: now, paid, standing, taken: None, want, is_fetching: true }
+        let (is_fetching, is_void) = (true, false);
+        Self { left: 0, until: now, paid, standing, taken: None, want, is_fetching, is_void }
+    }
+
+    /// The store had none, or did not say.
+    fn fetched_nothing(&mut self, is_refused: bool) {
+        (self.is_fetching, self.is_void) = (false, false);
+        if is_refused {
+            self.want = (self.want / 2).max(1);
+        }
     }
 
     fn grant(&self, (limit, partition): &MeterName, weight: u64) -> Paid {
@@ -224,7 +248,7 @@ impl Slice {
     }
 
     /// Ends the slice that was to end then: says what settles it, and what it cost, if not all was used.
-    fn end(&mut self, until: Instant) -> Option<(PaidLine, u64)> {
+    fn end(&mut self, until: Instant) -> Option<Over> {
         if self.until != until {
             return None;
         }
@@ -238,10 +262,14 @@ impl Slice {
     }
 }
 
-async fn give_back(over: Option<(PaidLine, u64)>, desk: &Desk) {
-    let Some((line, used)) = over else { return };
-    // Nobody else knows of it, so it is settled once. What cannot be given back is spent.
-    if let Err(error) = desk.ask(SettleLine(line, used)).await {
-        tracing::debug!(%error, "units that were taken ahead could not be given back");
+/// What settles a slice of which not all was used, and what it cost.
+type Over = (PaidLine, u64);
+
+async fn give_back(over: Vec<Over>, desk: &Desk) {
+    for (line, used) in over {
+        // Nobody else knows of it, so it is settled once. What cannot be given back is spent.
+        if let Err(error) = desk.ask(SettleLine(line, used)).await {
+            tracing::debug!(%error, "units that were taken ahead could not be given back");
+        }
     }
 }

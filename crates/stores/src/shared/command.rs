@@ -73,6 +73,8 @@ pub(super) struct Lent {
     pub(super) weight: u64,
     /// What was paid for.
     pub(super) units: u64,
+    /// For how long the rules lend under which it was paid.
+    pub(super) ahead: Span,
 }
 
 impl Command for Lend {
@@ -90,12 +92,13 @@ impl Command for Lend {
         let weight = toll.weight;
         let name = (toll.limit.clone(), toll.partition.clone());
         let rules = opened.till.rules(&name);
-        let lends = rules.is_some_and(|rules| !rules.limit().taken_ahead().is_zero());
+        let ahead = rules.map_or(Span::ZERO, |rules| rules.limit().taken_ahead());
         let most = rules.map_or(0, |rules| rules.capacity() / self.part);
         let there = u64::try_from(standing.remaining).unwrap_or(0);
-        let units = if lends { self.want.min(most).min(there).max(weight) } else { weight };
+        let most = if ahead.is_zero() { weight } else { self.want.min(most).min(there) };
+        let units = most.max(weight);
         toll.weight = units;
-        Ok(Lent { paid: opened.till.consume(&ask)?, weight, units })
+        Ok(Lent { paid: opened.till.consume(&ask)?, weight, units, ahead })
     }
 }
 

@@ -94,9 +94,9 @@ impl Memory {
     fn note_lending(&self, key: &CellKey, rules: &Timeline) {
         let (Kind::Limit, Ok(name)) = (key.kind, LimitName::new(&key.name)) else { return };
         let span = rules.in_force().map(|rules| rules.limit().taken_ahead());
-        match span.filter(|span| !span.is_zero()) {
-            Some(span) => self.lending.write().insert(name, span),
-            None => self.lending.write().remove(&name),
+        match span.is_some_and(|span| !span.is_zero()) {
+            true => self.lending.write().insert(name),
+            false => self.lending.write().remove(&name),
         };
     }
 
