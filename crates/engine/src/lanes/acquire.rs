@@ -112,8 +112,8 @@ impl<S: Meters + 'static> Engine<S> {
     pub(super) async fn pay_in_turn(&self, ask: &Ask<'_>) -> Result<Pass, Error> {
         let asked = Asked { is_open: true, ..self.parts.asked(ask).await? };
         self.parts.check_turn(&asked.ask)?;
-        let given = self.ask_now(&asked).await?.map_err(|error| self.parts.refused(error))?;
-        Ok(given.into_pass())
+        let said = self.ask_now(&asked, Vec::new()).await?;
+        Ok(said.map_err(|error| self.parts.refused(error))?())
     }
 }
 

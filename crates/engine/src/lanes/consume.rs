@@ -282,7 +282,7 @@ impl<S: Meters + 'static> Parts<S> {
 
     /// What the store answered, if it holds slots as it was expected to. If not, the limit was changed
     /// elsewhere, and is looked up again.
-    async fn as_expected(
+    pub(super) async fn as_expected(
         self: &Arc<Self>,
         asked: &Asked,
         paid: Result<Paid, contract::AskError>,

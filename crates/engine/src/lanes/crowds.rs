@@ -1,13 +1,16 @@
 //! Who stands at the meters of a store of limits alone, in this process: higher priority first,
 //! then first come.
 //!
-//! One stands at the meter that refused it. Only the first there asks the store again; whoever is behind
-//! is woken when it becomes the first.
+//! One stands at the meter that refused it. Only the first there asks the store again, and for those who
+//! are next and ask for the same as well; whoever is behind is woken when it becomes the first.
 
+use super::consume::Asked;
 use crate::error::{Error, Refusal, StoreError};
+use crate::pass::Pass;
 use parking_lot::Mutex;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
+use std::ops::Bound;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use tokio::sync::Notify;
@@ -27,14 +30,14 @@ pub(super) struct Crowds {
 struct Book {
     crowds: HashMap<MeterName, Crowd>,
     /// Who asks the store now: what is let go meanwhile, it may have been refused for.
-    asking: BTreeMap<Rank, (Vec<MeterName>, Arc<Notify>)>,
+    asking: BTreeMap<Rank, (Vec<MeterName>, Arc<Seat>)>,
     arrivals: u64,
 }
 
 /// Those who stand at one meter, in their order; at least one.
 #[derive(Default)]
 struct Crowd {
-    standing: BTreeMap<Rank, Arc<Notify>>,
+    standing: BTreeMap<Rank, Arc<Seat>>,
     /// What the store said last of this meter, and when that was heard here.
     told: Option<(Timestamp, Refusal)>,
 }
@@ -42,22 +45,47 @@ struct Crowd {
 /// The order of a crowd.
 type Rank = (Reverse<Priority>, u64);
 
+/// A pass that nobody has taken yet; dropped, it is handed back.
+pub(super) type Handed = Box<dyn FnOnce() -> Pass + Send>;
+
+/// Where one who waits is told.
+pub(super) struct Seat {
+    pub(super) asked: Asked,
+    woken: Notify,
+    /// What the store granted to who asked for it, too.
+    handed: Mutex<Option<Handed>>,
+}
+
+impl Seat {
+    /// Hands over a pass, and hands back what was there before.
+    pub(super) fn hand(&self, handed: Handed) {
+        let surplus = self.handed.lock().replace(handed);
+        drop(surplus);
+        self.woken.notify_one();
+    }
+
+    /// Until it is handed something, or is the first.
+    pub(super) async fn woken(&self) {
+        self.woken.notified().await;
+    }
+}
+
 impl Crowds {
     pub(super) fn new(most: usize) -> Self {
         Self { most, waiting: AtomicUsize::new(0), book: Mutex::default() }
     }
 
     /// A place for an ask; it stands nowhere yet.
-    pub(super) fn come(self: &Arc<Self>, ask: &Ask) -> Result<Place, Error> {
-        let meters = meters_of(ask);
+    pub(super) fn come(self: &Arc<Self>, asked: Asked) -> Result<Place, Error> {
+        let (meters, priority) = (meters_of(&asked.ask), asked.ask.priority);
         let waiting = self.waiting.fetch_add(1, Ordering::AcqRel);
         let mut book = self.book.lock();
         book.arrivals += 1;
-        let rank = (Reverse(ask.priority), book.arrivals);
+        let rank = (Reverse(priority), book.arrivals);
         drop(book);
-        let crowds = self.clone();
-        let place =
-            Place { crowds, rank, meters, stands: None, woken: Arc::default(), failures: 0 };
+        let (crowds, woken, handed) = (self.clone(), Notify::new(), Mutex::default());
+        let seat = Arc::new(Seat { asked, woken, handed });
+        let place = Place { crowds, rank, meters, stands: None, seat, failures: 0 };
         if waiting >= self.most {
             return Err(StoreError::WaitingFull { waiting: self.most }.into());
         }
@@ -122,7 +150,7 @@ impl Book {
     /// Whoever asks at such a meter asks once more if it is refused.
     fn wake_who_asks(&self, is_it: impl Fn(&MeterName) -> bool) {
         let asking = self.asking.values().filter(|(meters, _)| meters.iter().any(&is_it));
-        asking.for_each(|(_, woken)| woken.notify_one());
+        asking.for_each(|(_, seat)| seat.woken.notify_one());
     }
 
     fn leave(&mut self, meter: &MeterName, rank: Rank) {
@@ -141,7 +169,7 @@ impl Book {
 impl Crowd {
     fn wake_first(&self) {
         if let Some((_, first)) = self.standing.first_key_value() {
-            first.notify_one();
+            first.woken.notify_one();
         }
     }
 }
@@ -153,7 +181,7 @@ pub(super) struct Place {
     meters: Vec<MeterName>,
     /// The meter where it stands.
     stands: Option<MeterName>,
-    pub(super) woken: Arc<Notify>,
+    pub(super) seat: Arc<Seat>,
     /// How often in a row the store could not be reached.
     failures: u32,
 }
@@ -169,11 +197,29 @@ impl Place {
             .iter()
             .find_map(|meter| Some((meter.clone(), book.refusal(meter, self.rank, now)?)));
         let Some((meter, refusal)) = found else {
-            book.asking.insert(self.rank, (self.meters.clone(), self.woken.clone()));
+            book.asking.insert(self.rank, (self.meters.clone(), self.seat.clone()));
             return None;
         };
         self.stand_in(&mut book, meter);
         Some(refusal)
+    }
+
+    /// What the store granted to who asked for it, too.
+    pub(super) fn handed(&self) -> Option<Handed> {
+        self.seat.handed.lock().take()
+    }
+
+    /// Those who are next at its meter and ask for the same, up to so many: whoever asks may ask for
+    /// them, too, and overtakes nobody.
+    pub(super) fn behind(&self, most: usize) -> Vec<Arc<Seat>> {
+        let Some(meter) = self.stands.as_ref().filter(|_| self.meters.len() == 1) else {
+            return Vec::new();
+        };
+        let book = self.crowds.book.lock();
+        let Some(crowd) = book.crowds.get(meter) else { return Vec::new() };
+        let behind = crowd.standing.range((Bound::Excluded(self.rank), Bound::Unbounded));
+        let is_alike = |seat: &&Arc<Seat>| seat.asked.ask.tolls == self.seat.asked.ask.tolls;
+        behind.map(|(_, seat)| seat).take_while(is_alike).take(most).cloned().collect()
     }
 
     /// Stands at the meter that refused it.
@@ -212,7 +258,7 @@ impl Place {
         if let Some(before) = self.stands.replace(meter.clone()) {
             book.leave(&before, self.rank);
         }
-        book.crowds.entry(meter).or_default().standing.insert(self.rank, self.woken.clone());
+        book.crowds.entry(meter).or_default().standing.insert(self.rank, self.seat.clone());
     }
 }
 

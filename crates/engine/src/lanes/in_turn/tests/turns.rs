@@ -217,3 +217,50 @@ async fn who_waits_is_woken_at_the_instant_it_was_told() {
     world.wait(250);
     assert!(waiting.await.unwrap().is_ok());
 }
+
+#[tokio::test]
+async fn the_first_in_line_asks_for_those_behind_it_too() {
+    let world = World::limited(Limit::per_second(4)).await;
+    for _ in 0..4 {
+        let _ = world.engine.consume(global("l")).await.unwrap();
+    }
+    let mut waiting: Vec<_> = (0..6).map(|_| world.comes()).collect();
+    let before = world.store.asks();
+    world.wait(1_000);
+    for (place, one) in waiting.iter_mut().enumerate() {
+        assert_eq!(is_granted(one), place < 4, "{place}");
+    }
+    assert_eq!(world.store.asks() - before, 2, "the first for all, and the fifth in vain");
+    world.wait(250);
+    assert!(is_waiting(&mut waiting[5]));
+    assert!(is_granted(&mut waiting[4]));
+}
+
+#[tokio::test]
+async fn nobody_behind_is_asked_for_who_asks_for_less() {
+    let world = World::limited(Limit::per_second(4)).await;
+    for _ in 0..4 {
+        let _ = world.engine.consume(global("l")).await.unwrap();
+    }
+    let mut heavy = begun(world.engine.acquire(global("l").weight(3)));
+    let mut light = world.comes();
+    world.wait(500);
+    assert!(is_waiting(&mut heavy) && is_waiting(&mut light), "it does not overtake");
+}
+
+#[tokio::test]
+async fn what_was_asked_for_one_who_gave_up_is_handed_back() {
+    let world = World::limited(Limit::per_second(4)).await;
+    for _ in 0..4 {
+        let _ = world.engine.consume(global("l")).await.unwrap();
+    }
+    let (mut first, second) = (world.comes(), world.comes());
+    world.store.shared.answers.forget_permits(tokio::sync::Semaphore::MAX_PERMITS);
+    world.wait(1_000);
+    assert!(is_waiting(&mut first), "the store is asked for both");
+    drop(second);
+    world.store.shared.answers.add_permits(100);
+    assert!(is_granted(&mut first));
+    world.engine.quiet().await;
+    assert_eq!(world.engine.meter("l", None).await.unwrap().standing.remaining, 3);
+}
