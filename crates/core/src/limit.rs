@@ -248,7 +248,15 @@ impl Limit {
         if rules.len() > RULES_MAX {
             return pinned.clone();
         }
-        Self { ahead: self.ahead.max(pinned.ahead), ..Self::of(rules) }
+        let lent = Self { ahead: self.ahead.max(pinned.ahead), ..Self::of(rules) };
+        // What cannot lend does not: what is pinned counts in any case.
+        if lent.lends() { lent } else { Self { ahead: Span::ZERO, ..lent } }
+    }
+
+    /// Whether each rule can be kept while units are taken ahead.
+    fn lends(&self) -> bool {
+        let guarded = |rule: &RuleSpec| Rule::new(&rule.guarded(self.ahead)?);
+        self.rules.iter().all(|rule| guarded(rule).is_ok())
     }
 
     /// One of so many equal parts: of each number the part, at least one, for less is none. Periods and
@@ -401,5 +409,18 @@ mod tests {
         assert_eq!(second.under(&Limit::per_minute(3)), Limit::per_minute(3));
         let many = Limit::of(vec![Limit::per_second(1).rules()[0].clone(); RULES_MAX]);
         assert_eq!(Limit::concurrency(1).under(&many), many, "what is pinned counts in any case");
+    }
+
+    #[test]
+    fn what_is_pinned_counts_though_it_cannot_lend() {
+        let ahead = Span::from_millis(10);
+        let lent = Limit::per_second(1_000).ahead(ahead);
+        assert_eq!(lent.under(&Limit::per_minute(600)), Limit::per_minute(600).ahead(ahead));
+        let day = Limit::fixed_window(9, Span::from_days(1)).on_calendar("UTC");
+        for pinned in [Limit::concurrency(3), day, Limit::per(1, Span::from_millis(5))] {
+            let under = lent.under(&pinned);
+            assert_eq!(under.taken_ahead(), Span::ZERO, "{under:?}");
+            assert!(Definition::new(under).is_ok(), "{pinned:?}");
+        }
     }
 }

@@ -96,6 +96,12 @@ fn limits_and_meters_are_looked_after() {
     served
         .run("limit set openai --window 9/1d --concurrency 2")
         .contains(0, &["9 in each 1d and 2 at a time"]);
+    served
+        .run("limit set ads --rate 200000/1s --ahead 10ms")
+        .contains(0, &["200000 per 1s, burst 200000, taken ahead for 10ms"]);
+    assert_eq!(served.json("limit show ads")["definition"]["ahead"], "10ms");
+    served.run("limit set ads --concurrency 2 --ahead 10ms").contains(1, &["leave ahead out"]);
+    served.run("limit set ads --ahead 10ms").contains(2, &["say what it is to be"]);
     served.run("limit list").contains(0, &["name", "openai", "100 per 1m"]);
     served.run("limit pin stripe --rate 1/s").contains(0, &["pinned over it: 1 per 1s"]);
     served.run("limit override stripe acme --sliding 5/1m").contains(0, &["acme: 5 in any 1m"]);

@@ -13,12 +13,14 @@ async fn limits_are_defined_changed_and_looked_at() {
     let daily = Limit::fixed_window(10_000, Span::from_days(1)).on_calendar("Europe/Berlin");
     let openai = daily.and(Limit::concurrency(20));
     client.limit_as("ana", "openai/v1", openai.clone()).await.unwrap();
-    client.limit("stripe", Limit::per_minute(100).burst(150)).await.unwrap();
+    let stripe = Limit::per_minute(100).burst(150).ahead(Span::from_millis(10));
+    client.limit("stripe", stripe.clone()).await.unwrap();
     client.override_partition("stripe", "big", Some(Limit::per_minute(1_000))).await.unwrap();
     client.pin("ops", "stripe", Some(Limit::concurrency(5))).await.unwrap();
 
-    let stripe = client.limit_state("stripe").await.unwrap().unwrap();
-    assert_eq!(Some(stripe), served.gate.limit_state("stripe").await.unwrap());
+    let stripe_state = client.limit_state("stripe").await.unwrap().unwrap();
+    assert_eq!(stripe_state.defined, stripe);
+    assert_eq!(Some(stripe_state), served.gate.limit_state("stripe").await.unwrap());
     let names: Vec<_> = client.limits().await.unwrap().into_iter().map(|it| it.name).collect();
     assert_eq!(names, ["openai/v1", "stripe"].map(Arc::<str>::from));
     let openai_state = client.limit_state("openai/v1").await.unwrap().unwrap();

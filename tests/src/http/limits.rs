@@ -38,6 +38,11 @@ async fn every_rule_can_be_defined() {
             {"rule": "sliding_window", "limit": 1, "per": "1w"},
             {"rule": "concurrency", "limit": 1},
         ]}),
+        json!({"rule": "sliding_window", "limit": 9, "per": "1s", "ahead": "10ms"}),
+        json!({"rules": [
+            {"rule": "token_bucket", "limit": 9, "per": "1s", "burst": 9},
+            {"rule": "sliding_window", "limit": 99, "per": "1m"},
+        ], "ahead": "10ms"}),
     ] {
         let answer = server.put("/v1/limits/any", &rule).await;
         assert_eq!(answer.success()["definition"], rule);
@@ -60,11 +65,32 @@ async fn a_limit_that_cannot_be_is_refused_with_the_reason() {
         ),
         (json!({"rule": "token_bucket", "limit": 1, "per": "0s"}), "limit_period", "1ns and 366d"),
         (zone, "limit_unknown_zone", "Mars/Base"),
+        (
+            json!({"rule": "fixed_window", "limit": 1, "per": "1d", "align": "UTC", "ahead": "1s"}),
+            "limit_ahead_on_calendar",
+            "leave ahead out",
+        ),
+        (
+            json!({"rules": [bucket(9), slots], "ahead": "1s"}),
+            "limit_ahead_with_slots",
+            "a limit of its own",
+        ),
     ] {
         let told = server.put("/v1/limits/any", &rule).await.problem(422, code);
         assert!(told.contains(detail), "{told}");
     }
     server.get("/v1/limits/any").await.problem(404, "unknown_limit");
+}
+
+#[tokio::test]
+async fn a_server_that_has_a_limit_to_itself_keeps_what_it_lends_and_decides_as_without() {
+    let server = Started::new().await;
+    let mut lent = bucket(100);
+    lent["ahead"] = json!("10s");
+    server.put("/v1/limits/stripe", &lent).await.success();
+    assert_eq!(server.get("/v1/limits/stripe").await.field("definition"), lent);
+    let meter = server.get("/v1/meters/stripe/acme").await.success();
+    assert_eq!((&meter["definition"], &meter["available"]), (&lent, &json!(100)));
 }
 
 #[tokio::test]

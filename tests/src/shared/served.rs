@@ -81,6 +81,21 @@ async fn what_one_server_is_told_of_a_limit_the_other_knows_at_once() {
     other.consume(&one_of("api")).await.problem(404, "unknown_limit");
 }
 
+#[tokio::test]
+async fn servers_that_share_a_limit_lend_what_it_says() {
+    let [one, other] = two(redis::shared()).await;
+    let rule = json!({"rule": "token_bucket", "limit": 3600, "per": "1h", "burst": 100});
+    let available = async |definition: &Value| {
+        one.put("/v1/limits/api", definition).await.success();
+        assert_eq!(other.get("/v1/limits/api").await.field("definition"), *definition);
+        other.get("/v1/meters/api/acme").await.field("available")
+    };
+    assert_eq!(available(&rule).await, 100);
+    let mut lent = rule.clone();
+    lent["ahead"] = json!("10s");
+    assert_eq!(available(&lent).await, 90, "the burst is smaller by what flows in meanwhile");
+}
+
 /// A slot that one server gave is renewed by the other and let go by the first.
 async fn slots_are_anyones_to_renew_and_settle(url: &str) {
     let [one, other] = two(url).await;

@@ -6,10 +6,18 @@ use serde::{Deserialize, Serialize};
 use tollgate_core::{Align, Limit, RuleSpec, Span};
 use tollgate_engine::{Change, LimitState};
 
-/// A limit: the fields of one rule, or `{"rules":[…]}`.
+/// A limit: the fields of one rule, or `{"rules":[…]}`; and `ahead` beside either.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct LimitWire {
+    #[serde(flatten)]
+    rules: RulesWire,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ahead: Option<SpanWire>,
+}
+
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(untagged)]
-pub(crate) enum LimitWire {
+enum RulesWire {
     Several { rules: Vec<RuleWire> },
     One(RuleWire),
 }
@@ -40,23 +48,26 @@ enum RuleKind {
 impl From<&Limit> for LimitWire {
     fn from(limit: &Limit) -> Self {
         let mut rules: Vec<_> = limit.rules().iter().filter_map(RuleWire::new).collect();
-        match rules.pop() {
-            Some(rule) if rules.is_empty() => Self::One(rule),
+        let rules = match rules.pop() {
+            Some(rule) if rules.is_empty() => RulesWire::One(rule),
             last => {
                 rules.extend(last);
-                Self::Several { rules }
+                RulesWire::Several { rules }
             }
-        }
+        };
+        let ahead = Some(limit.taken_ahead()).filter(|ahead| !ahead.is_zero());
+        Self { rules, ahead: ahead.map(SpanWire) }
     }
 }
 
 impl From<LimitWire> for Limit {
     fn from(wire: LimitWire) -> Self {
-        let rules = match wire {
-            LimitWire::One(rule) => vec![rule],
-            LimitWire::Several { rules } => rules,
+        let rules = match wire.rules {
+            RulesWire::One(rule) => vec![rule],
+            RulesWire::Several { rules } => rules,
         };
-        Self::of(rules.into_iter().map(RuleSpec::from).collect())
+        let ahead = wire.ahead.map_or(Span::ZERO, |SpanWire(ahead)| ahead);
+        Self::of(rules.into_iter().map(RuleSpec::from).collect()).ahead(ahead)
     }
 }
 
@@ -185,6 +196,8 @@ mod tests {
             Limit::sliding_window(3, hour),
             Limit::concurrency(4),
             Limit::per_second(5).and(Limit::concurrency(2)),
+            Limit::per_second(5).ahead(Span::from_millis(10)),
+            Limit::per_second(5).and(Limit::per_hour(9)).ahead(Span::from_millis(10)),
         ] {
             let text = serde_json::to_string(&LimitWire::from(&limit)).unwrap();
             let back: LimitWire = serde_json::from_str(&text).unwrap();

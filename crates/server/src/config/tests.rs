@@ -60,6 +60,7 @@ fn the_examples_are_read_and_are_the_defaults_they_say_they_are() {
     assert!(tokens[0].roles.allow(Role::Work) && !tokens[0].roles.allow(Role::Read));
     let desired = file.desired().unwrap();
     assert_eq!(desired.limits["stripe"].partitions.len(), 1);
+    assert_eq!(desired.limits["stripe"].limit.taken_ahead(), tollgate::Span::from_millis(10));
     let mut queue = desired.queues["charges"].clone();
     queue.tolls.clear();
     assert_eq!(queue, tollgate::lanes::QueueSpec::default());

@@ -38,9 +38,13 @@ pub(super) fn page(
 
 /// A limit's definition in short: `100 per 1m, burst 150`.
 pub(super) fn rules(definition: &Value) -> String {
-    match definition["rules"].as_array() {
+    let said = match definition["rules"].as_array() {
         Some(rules) => rules.iter().map(rule).collect::<Vec<_>>().join(" and "),
         None => rule(definition),
+    };
+    match definition["ahead"].as_str() {
+        Some(ahead) => format!("{said}, taken ahead for {ahead}"),
+        None => said,
     }
 }
 

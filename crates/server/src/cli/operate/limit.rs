@@ -12,7 +12,7 @@ use tollgate_client::path::{path, with_query};
 pub(in crate::cli) enum LimitCommand {
     /// Defines a limit, or changes it: at once, for waiting calls too, keeping what was spent.
     #[command(
-        after_help = "Examples:\n  tollgate limit set stripe --rate 100/1m --burst 150\n  tollgate limit set openai --window 10000/1d --align Europe/Berlin --concurrency 20\n  tollgate limit set sms --define '{\"rule\":\"sliding_window\",\"limit\":10,\"per\":\"1s\"}'"
+        after_help = "Examples:\n  tollgate limit set stripe --rate 100/1m --burst 150\n  tollgate limit set openai --window 10000/1d --align Europe/Berlin --concurrency 20\n  tollgate limit set ads --rate 200000/1s --ahead 10ms\n  tollgate limit set sms --define '{\"rule\":\"sliding_window\",\"limit\":10,\"per\":\"1s\"}'"
     )]
     Set(SetArguments),
     /// Lists limits by name.

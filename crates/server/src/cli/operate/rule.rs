@@ -26,8 +26,11 @@ pub(super) struct RuleArguments {
     /// So many at a time.
     #[arg(long, value_name = "N")]
     concurrency: Option<u64>,
+    /// For how long a process may decide over what it took ahead, where several share the limit, as in 10ms.
+    #[arg(long, value_name = "SPAN")]
+    ahead: Option<Span>,
     /// The definition in JSON, as the server takes it.
-    #[arg(long, value_name = "JSON", conflicts_with_all = ["rate", "window", "sliding", "concurrency"])]
+    #[arg(long, value_name = "JSON", conflicts_with_all = ["rate", "window", "sliding", "concurrency", "ahead"])]
     define: Option<String>,
 }
 
@@ -77,13 +80,17 @@ impl RuleArguments {
         }
         rules.extend(self.sliding.map(|rate| rated("sliding_window", rate)));
         rules.extend(self.concurrency.map(|limit| json!({"rule": "concurrency", "limit": limit})));
-        match <[Value; 1]>::try_from(rules) {
-            Ok([one]) => Ok(one),
+        let mut definition = match <[Value; 1]>::try_from(rules) {
+            Ok([one]) => one,
             Err(none) if none.is_empty() => anyhow::bail!(
                 "say what it is to be: --rate 100/1m, --window, --sliding, --concurrency or --define"
             ),
-            Err(rules) => Ok(json!({"rules": rules})),
+            Err(rules) => json!({"rules": rules}),
+        };
+        if let Some(ahead) = self.ahead {
+            definition["ahead"] = ahead.to_string().into();
         }
+        Ok(definition)
     }
 }
 

@@ -73,6 +73,8 @@ fn of_limit(error: &LimitError) -> Kind {
         LimitError::GuardTooLong { .. } => kinds::LIMIT_GUARD_TOO_LONG,
         LimitError::GuardTakesTheBurst { .. } => kinds::LIMIT_GUARD_TAKES_THE_BURST,
         LimitError::GuardOnCalendar => kinds::LIMIT_GUARD_ON_CALENDAR,
+        LimitError::AheadOnCalendar => kinds::LIMIT_AHEAD_ON_CALENDAR,
+        LimitError::AheadWithSlots => kinds::LIMIT_AHEAD_WITH_SLOTS,
         LimitError::BurstFillsTooSlowly { .. } => kinds::LIMIT_BURST_FILLS_TOO_SLOWLY,
         LimitError::UnknownZone { .. } => kinds::LIMIT_UNKNOWN_ZONE,
         LimitError::NotACalendarPeriod { .. } => kinds::LIMIT_NOT_A_CALENDAR_PERIOD,

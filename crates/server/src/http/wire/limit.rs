@@ -5,9 +5,9 @@ use super::rule::{RuleKind, RuleWire};
 use super::span::SpanWire;
 use super::units::Units;
 use serde::{Deserialize, Serialize};
-use tollgate::Limit;
+use tollgate::{Limit, Span};
 
-/// A limit as callers define it: the fields of one rule, or `{"rules":[…]}`.
+/// A limit as callers define it: the fields of one rule, or `{"rules":[…]}`; and `ahead` beside either.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(try_from = "Object<LimitFields>")]
 pub(in crate::http) struct LimitWire(pub(in crate::http) Limit);
@@ -23,6 +23,7 @@ struct LimitFields {
     guard: Option<SpanWire>,
     align: Option<String>,
     rules: Option<Vec<Object<RuleWire>>>,
+    ahead: Option<SpanWire>,
 }
 
 impl TryFrom<Object<LimitFields>> for LimitWire {
@@ -30,7 +31,7 @@ impl TryFrom<Object<LimitFields>> for LimitWire {
 
     fn try_from(Object(fields): Object<LimitFields>) -> Result<Self, String> {
         let has_one = fields.has_one();
-        let LimitFields { rule, limit, per, burst, guard, align, rules } = fields;
+        let LimitFields { rule, limit, per, burst, guard, align, rules, ahead } = fields;
         let defined = match rules {
             Some(rules) if !has_one => several(rules),
             Some(_) => Err("give `rules`, or the fields of one rule, not both".to_owned()),
@@ -42,7 +43,8 @@ impl TryFrom<Object<LimitFields>> for LimitWire {
                 RuleWire { rule, limit, per, burst, guard, align }.into_limit()
             }
         };
-        defined.map(Self)
+        let ahead = ahead.map_or(Span::ZERO, |SpanWire(ahead)| ahead);
+        defined.map(|limit| Self(limit.ahead(ahead)))
     }
 }
 
@@ -65,8 +67,16 @@ fn several(rules: Vec<Object<RuleWire>>) -> Result<Limit, String> {
 
 /// A definition as it is shown; sent back, it defines the same limit.
 #[derive(Debug, Serialize)]
+pub(in crate::http) struct DefinitionWire {
+    #[serde(flatten)]
+    rules: RulesWire,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ahead: Option<SpanWire>,
+}
+
+#[derive(Debug, Serialize)]
 #[serde(untagged)]
-pub(in crate::http) enum DefinitionWire {
+enum RulesWire {
     One(RuleWire),
     Several { rules: Vec<RuleWire> },
 }
@@ -74,20 +84,21 @@ pub(in crate::http) enum DefinitionWire {
 impl From<&Limit> for DefinitionWire {
     fn from(limit: &Limit) -> Self {
         let mut rules: Vec<_> = limit.rules().iter().filter_map(RuleWire::new).collect();
-        match rules.pop() {
-            Some(rule) if rules.is_empty() => Self::One(rule),
+        let rules = match rules.pop() {
+            Some(rule) if rules.is_empty() => RulesWire::One(rule),
             last => {
                 rules.extend(last);
-                Self::Several { rules }
+                RulesWire::Several { rules }
             }
-        }
+        };
+        let ahead = Some(limit.taken_ahead()).filter(|ahead| !ahead.is_zero());
+        Self { rules, ahead: ahead.map(SpanWire) }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tollgate::Span;
 
     fn read(json: &str) -> Result<Limit, String> {
         let limit: Result<LimitWire, _> = serde_json::from_str(json);
@@ -109,6 +120,8 @@ mod tests {
             Limit::sliding_window(3, hour).guard(Span::from_millis(1)),
             Limit::concurrency(4),
             Limit::per_second(5).and(Limit::concurrency(2)),
+            Limit::per_second(200_000).ahead(Span::from_millis(10)),
+            Limit::per_second(5).and(Limit::per_hour(100)).ahead(Span::from_millis(10)),
         ] {
             assert_eq!(read(&write(&limit)), Ok(limit.clone()), "{}", write(&limit));
         }
@@ -135,8 +148,16 @@ mod tests {
     }
 
     #[test]
+    fn what_is_lent_is_said_of_the_limit_and_of_no_single_rule() {
+        let rule = r#"{"rule":"token_bucket","limit":1,"per":"1s","ahead":"1ms"}"#;
+        assert_eq!(read(rule).map(|limit| limit.taken_ahead()), Ok(Span::from_millis(1)));
+        let error = read(&format!(r#"{{"rules":[{rule}]}}"#)).unwrap_err();
+        assert!(error.contains("unknown field `ahead`"), "{error}");
+    }
+
+    #[test]
     fn an_array_is_not_a_limit() {
-        let error = read(r#"["concurrency",1,null,null,null,null,null]"#).unwrap_err();
+        let error = read(r#"["concurrency",1,null,null,null,null,null,null]"#).unwrap_err();
         assert!(error.contains("expected an object"), "{error}");
     }
 }

@@ -11,18 +11,44 @@ const FIXED_WINDOW: u8 = 2;
 const FIXED_WINDOW_ON_CALENDAR: u8 = 3;
 const SLIDING_WINDOW: u8 = 4;
 const CONCURRENCY: u8 = 5;
+/// No rule, but what the limit lends: the last of the list.
+const AHEAD: u8 = 6;
 
 /// Its kind and one number.
 const RULE_BYTES_MIN: usize = 2;
 
 pub(super) fn write(definition: &Definition, out: &mut Output<'_>) {
-    out.list(definition.limit().rules(), |out, rule| write_rule(rule, out));
+    let (rules, ahead) = (definition.limit().rules(), definition.limit().taken_ahead());
+    if ahead.is_zero() {
+        return out.list(rules, |out, rule| write_rule(rule, out));
+    }
+    let entries: Vec<Option<&RuleSpec>> = rules.iter().map(Some).chain([None]).collect();
+    out.list(&entries, |out, entry| match entry {
+        Some(rule) => write_rule(rule, out),
+        None => {
+            out.byte(AHEAD);
+            out.span(ahead);
+        }
+    });
 }
 
 pub(super) fn read(name: &LimitName, input: &mut Input<'_>) -> Result<Definition, CodecError> {
-    let rules = input.list(RULE_BYTES_MIN, read_rule)?;
+    let mut ahead = Span::ZERO;
+    let entries = input.list(RULE_BYTES_MIN, |input| {
+        if !ahead.is_zero() {
+            return Err(input.damaged("more behind what is lent"));
+        }
+        match input.byte()? {
+            AHEAD => {
+                ahead = input.span()?;
+                if ahead.is_zero() { Err(input.damaged("nothing is lent")) } else { Ok(None) }
+            }
+            kind => read_rule(kind, input).map(Some),
+        }
+    })?;
     let refused = |source| CodecError::Limit { name: name.clone(), source };
-    Definition::new(Limit::of(rules)).map_err(refused)
+    let rules = entries.into_iter().flatten().collect();
+    Definition::new(Limit::of(rules).ahead(ahead)).map_err(refused)
 }
 
 fn write_rule(rule: &RuleSpec, out: &mut Output<'_>) {
@@ -54,8 +80,7 @@ fn write_rule(rule: &RuleSpec, out: &mut Output<'_>) {
     }
 }
 
-fn read_rule(input: &mut Input<'_>) -> Result<RuleSpec, CodecError> {
-    let kind = input.byte()?;
+fn read_rule(kind: u8, input: &mut Input<'_>) -> Result<RuleSpec, CodecError> {
     Ok(match kind {
         TOKEN_BUCKET => {
             let (limit, per) = read_rate(input)?;

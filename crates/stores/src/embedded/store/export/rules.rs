@@ -12,6 +12,8 @@ use tollgate_core::{Align, Definition, Limit, LimitName, Partition, RuleSpec};
 pub(super) struct LimitLine {
     pub(super) name: String,
     rules: Vec<RuleLine>,
+    #[serde(default, skip_serializing_if = "Length::is_none")]
+    ahead: Length,
     /// It came along with calls, and goes with them.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(super) transient: bool,
@@ -54,36 +56,44 @@ pub(super) struct PartitionLine {
     pub(super) limit: String,
     pub(super) partition: String,
     rules: Vec<RuleLine>,
+    #[serde(default, skip_serializing_if = "Length::is_none")]
+    ahead: Length,
 }
 
 fn written(definition: &Definition) -> Vec<RuleLine> {
     definition.limit().rules().iter().map(RuleLine::of).collect()
 }
 
-fn defined(rules: Vec<RuleLine>) -> Result<Definition, Wrong> {
+fn lent(definition: &Definition) -> Length {
+    Length(definition.limit().taken_ahead())
+}
+
+fn defined(rules: Vec<RuleLine>, Length(ahead): Length) -> Result<Definition, Wrong> {
     let rules = rules.into_iter().map(RuleLine::read).collect();
-    Definition::new(Limit::of(rules)).map_err(|error| error.to_string())
+    Definition::new(Limit::of(rules).ahead(ahead)).map_err(|error| error.to_string())
 }
 
 impl LimitLine {
     pub(super) fn of(name: &LimitName, definition: &Definition, transient: bool) -> Self {
-        Self { name: name.to_string(), rules: written(definition), transient }
+        let (rules, ahead) = (written(definition), lent(definition));
+        Self { name: name.to_string(), rules, ahead, transient }
     }
 
     pub(super) fn read(self) -> Result<(LimitName, Definition), Wrong> {
-        Ok((name(LimitName::new, &self.name)?, defined(self.rules)?))
+        Ok((name(LimitName::new, &self.name)?, defined(self.rules, self.ahead)?))
     }
 }
 
 impl PartitionLine {
     pub(super) fn of(limit: &LimitName, partition: &Partition, definition: &Definition) -> Self {
         let (limit, partition) = (limit.to_string(), partition.to_string());
-        Self { limit, partition, rules: written(definition) }
+        Self { limit, partition, rules: written(definition), ahead: lent(definition) }
     }
 
     pub(super) fn read(self) -> Result<(LimitName, Partition, Definition), Wrong> {
         let limit = name(LimitName::new, &self.limit)?;
-        Ok((limit, name(Partition::new, &self.partition)?, defined(self.rules)?))
+        let partition = name(Partition::new, &self.partition)?;
+        Ok((limit, partition, defined(self.rules, self.ahead)?))
     }
 }
 

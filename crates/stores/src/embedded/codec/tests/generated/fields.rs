@@ -103,7 +103,13 @@ pub(super) fn definition() -> impl Strategy<Value = Definition> {
     let some = (vec(rate(), 1..4), slots)
         .prop_map(|(rates, slots)| rates.into_iter().chain(slots).collect::<Vec<RuleSpec>>());
     let none = units().prop_map(|limit| vec![RuleSpec::Concurrency { limit }]);
-    prop_oneof![4 => some, 1 => none].prop_map(|rules| Definition::new(Limit::of(rules)).unwrap())
+    let ahead = prop_oneof![2 => Just(Span::ZERO), 1 => (1..1_000_u64).prop_map(Span::from_nanos)];
+    (prop_oneof![4 => some, 1 => none], ahead).prop_map(|(rules, ahead)| {
+        let limit = Limit::of(rules);
+        // Not each limit lends.
+        let lent = Definition::new(limit.clone().ahead(ahead));
+        lent.unwrap_or_else(|_| Definition::new(limit).unwrap())
+    })
 }
 
 fn units() -> BoxedStrategy<u64> {

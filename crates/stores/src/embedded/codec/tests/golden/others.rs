@@ -34,6 +34,10 @@ fn settings() -> Vec<(&'static str, Effect)> {
             limit_defined(Some(Limit::sliding_window(7, day).and(Limit::concurrency(20)))),
         ),
         (
+            "01 0106737472697065 8580c8a19b92f5d918 05 02 04078080bc8ac9d21300 0680ade204",
+            limit_defined(Some(Limit::sliding_window(7, day).ahead(Span::from_millis(10)))),
+        ),
+        (
             "1e 06737472697065 8580c8a19b92f5d918 05 02 04078080bc8ac9d21300 0514",
             limit_came(Limit::sliding_window(7, day).and(Limit::concurrency(20))),
         ),
