@@ -1,6 +1,7 @@
 //! Limits as people write them, and as the gate uses them once they are checked.
 
 mod error;
+mod shown;
 
 pub use error::LimitError;
 

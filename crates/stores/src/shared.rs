@@ -17,6 +17,7 @@ mod desk;
 mod hurry;
 pub mod later;
 mod memory;
+mod news;
 mod open;
 pub mod quick;
 mod rules;
@@ -29,6 +30,8 @@ use command::{
     Tell,
 };
 use desk::Desk;
+use memory::Memory;
+use news::News;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use tollgate_core::contract::{
@@ -44,6 +47,7 @@ pub struct Shared {
     desk: Desk,
     cells: Arc<dyn Cells>,
     ahead: Arc<Ahead>,
+    news: Arc<News>,
 }
 
 impl std::fmt::Debug for Shared {
@@ -55,9 +59,16 @@ impl std::fmt::Debug for Shared {
 impl Shared {
     /// Limits in these cells. Requests are seen to on the runtime that this is called on.
     pub fn new(cells: Arc<dyn Cells>) -> Self {
-        let lending = Lending::default();
-        let desk = Desk::open(cells.clone(), lending.clone());
-        Self { desk, cells, ahead: Ahead::new(lending) }
+        let (lending, news) = (Lending::default(), Arc::<News>::default());
+        let desk = Desk::open(cells.clone(), Memory::new(lending.clone(), news.clone()));
+        Self { desk, cells, ahead: Ahead::new(lending), news }
+    }
+
+    /// The next limit whose rules were found to be others than when they were last looked at, by whatever
+    /// was asked of them; of one that was never looked at, too. Who changed them is not said: it may have
+    /// been this process. For one who listens at a time.
+    pub async fn changed(&self) -> LimitName {
+        self.news.next().await
     }
 
     /// Whether the store answered when it was last asked; so it is before it ever was. Asks nothing.

@@ -125,7 +125,12 @@ impl Builder {
     pub fn share(self, cells: Arc<dyn Cells>) -> Result<Tollgate, GateError> {
         let (clock, waiting_max) = (self.settings.clock, self.settings.waiting_max);
         let settings = LimitsSettings { waiting_max, out_of_reach: self.out_of_reach };
-        let engine = Engine::of_limits_with(Shared::new(cells), clock, settings)?;
+        let store = Shared::new(cells);
+        let engine = Engine::of_limits_with(store.clone(), clock, settings)?;
+        engine.heed(move || {
+            let store = store.clone();
+            async move { store.changed().await }
+        });
         Ok(Tollgate { backend: Backend::Shared(engine) })
     }
 

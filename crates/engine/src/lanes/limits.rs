@@ -3,6 +3,8 @@
 //! The store knows what is in force. Who said so, what is pinned over it and what was before is a
 //! record beside it, written in the same change.
 
+mod cut_short;
+mod elsewhere;
 mod record;
 
 use super::pulse::ended;
@@ -51,6 +53,10 @@ struct KnownLimit {
     /// What is in force counts calls at a time; and of partitions with rules of their own, theirs.
     has_slots: bool,
     overrides: HashMap<String, Own>,
+    /// As it was defined last by way of this process.
+    declared: Option<Limit>,
+    /// What this process has warned of that replaced that.
+    replaced_by: Option<Limit>,
 }
 
 /// Rules that a partition has of its own.
@@ -96,6 +102,21 @@ impl Known {
         self.limits.read().get(limit).is_some_and(|known| known.defined == *definition)
     }
 
+    /// Whether a limit was defined so by way of this process, and by nobody since but other processes: the
+    /// newest definition wins, and whose was replaced does not insist.
+    fn is_declared_as(&self, limit: &LimitName, definition: &Limit) -> bool {
+        let limits = self.limits.read();
+        let declared = limits.get(limit).and_then(|known| known.declared.as_ref());
+        declared == Some(definition)
+    }
+
+    /// What is known of a limit is what was defined by way of this process.
+    fn declare(&self, limit: &LimitName) {
+        if let Some(known) = self.limits.write().get_mut(limit) {
+            (known.declared, known.replaced_by) = (Some(known.defined.clone()), None);
+        }
+    }
+
     /// Whether it changes anything that callers define a limit so; `None` if there is no record of it.
     fn is_changed_by(&self, limit: &LimitName, definition: &Limit) -> Option<bool> {
         let limits = self.limits.read();
@@ -120,7 +141,11 @@ impl Known {
         let overrides = overrides.map(|(name, limit)| (name.clone(), own(limit))).collect();
         let has_slots = record.in_force().as_ref().is_some_and(has_slots);
         let pinned = record.pinned.clone();
-        limits.insert(limit.clone(), KnownLimit { defined, pinned, has_slots, overrides });
+        let before = limits.remove(limit);
+        let (declared, replaced_by) =
+            before.map_or((None, None), |known| (known.declared, known.replaced_by));
+        let known = KnownLimit { defined, pinned, has_slots, overrides, declared, replaced_by };
+        limits.insert(limit.clone(), known);
     }
 }
 
@@ -278,7 +303,7 @@ impl<S: Meters + 'static> Parts<S> {
         name: &LimitName,
         limit: &Limit,
     ) -> Result<(), Error> {
-        if self.known.is_defined_as(name, limit) {
+        if self.known.is_declared_as(name, limit) {
             return Ok(());
         }
         self.define_as("inline", name, limit.clone()).await
@@ -355,6 +380,9 @@ impl<S: Meters + 'static> Parts<S> {
                     continue;
                 }
                 self.known.note(name, &before);
+                if !must_exist {
+                    self.known.declare(name);
+                }
                 return Ok(());
             }
             let mut change = before.changed_to(&after, name)?;
@@ -374,52 +402,17 @@ impl<S: Meters + 'static> Parts<S> {
                 changed => changed?,
             }
             self.was_written();
+            if !must_exist {
+                self.warn_of_replacing(name, &before, &after);
+            }
             self.known.note(name, &after);
+            if !must_exist {
+                self.known.declare(name);
+            }
             self.crowds.wake_limit(name);
             tracing::info!(limit = name.as_str(), who, "limit changed");
             return Ok(());
         }
-    }
-
-    /// Whether the store has in force what is written down.
-    async fn is_in_force(
-        &self,
-        name: &LimitName,
-        of: &Of,
-        record: &LimitRecord,
-    ) -> Result<bool, Error> {
-        let partition = if let Of::Partition(partition) = of { Some(partition) } else { None };
-        let own = partition.and_then(|partition| record.overrides.get(partition.as_str()));
-        let expected = own.cloned().or_else(|| record.in_force());
-        let meter = (name.clone(), partition.cloned());
-        let found = self.store.inspect(vec![meter]).await?.pop().flatten();
-        Ok(found.map(|found| found.definition.limit().clone()) == expected)
-    }
-
-    /// Makes up for a change that was cut short after it was written down, which can happen where a
-    /// store does not write all of it together. Says whether nobody else was faster.
-    async fn put_in_force_again(
-        &self,
-        name: &LimitName,
-        of: &Of,
-        (record, revision): (&LimitRecord, Revision),
-    ) -> Result<bool, Error> {
-        let mut change = LimitRecord::default().changed_to(record, name)?;
-        if let Of::Partition(partition) = of
-            && !record.overrides.contains_key(partition.as_str())
-        {
-            change.overrides.push((name.clone(), partition.clone(), None));
-        }
-        let bytes = Some(record.written()?);
-        change.write.push(Write { key: key(name)?, expected: revision, bytes });
-        match self.store.configure(change).await? {
-            Err(ConfigureError::RevisionDiffers { .. }) => return Ok(false),
-            changed => changed?,
-        }
-        self.was_written();
-        self.crowds.wake_limit(name);
-        tracing::info!(limit = name.as_str(), "limit put in force as it is written down");
-        Ok(true)
     }
 
     /// Learns what is known of a limit in the store.
@@ -457,7 +450,11 @@ impl<S: Lanes + 'static> Parts<S> {
                     (Some(name), Ok(record)) => match self.put_in_force(&name, &record).await {
                         Err(error @ Error::Store(_)) => return Err(error),
                         Err(error) => tracing::error!(%name, %error, "a limit is not in force"),
-                        Ok(()) => self.known.note(&name, &record),
+                        Ok(()) => {
+                            self.known.note(&name, &record);
+                            // Nobody else defines limits here.
+                            self.known.declare(&name);
+                        }
                     },
                     // It is in force as the store has it.
                     _ => tracing::error!(%key, "the record of a limit cannot be read"),

@@ -32,6 +32,8 @@ pub(super) fn run(
 ) -> anyhow::Result<Exit> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     runtime.block_on(async {
+        // First: what is found in the store, and put in force there, is told.
+        log::start(config.log_format, &config.log)?;
         let gate = opened(&config).await?;
         let mut awaited = Awaited::nothing();
         awaited.put(&gate, config.desired).await?;
@@ -48,7 +50,6 @@ pub(super) fn run(
             ..Settings::new(listen)
         };
         let server = Server::bind(gate.clone(), settings).await?;
-        log::start(config.log_format, &config.log)?;
         descriptors::raise_limit();
         if let Err(error) = gate.takes_writes() {
             let is_awaited = !awaited.is_empty();

@@ -2,7 +2,6 @@
 //! one change. Nobody waits for more to come.
 
 use super::agree::agree;
-use super::ahead::Lending;
 use super::apart;
 use super::batch::{Again, Asked, Batch, Request};
 use super::cells::{Cells, Wanted};
@@ -65,7 +64,7 @@ impl Reach {
 
 impl Desk {
     /// Serves requests on the runtime that this is called on, until the last handle is gone.
-    pub(super) fn open(cells: Arc<dyn Cells>, lending: Lending) -> Self {
+    pub(super) fn open(cells: Arc<dyn Cells>, memory: Memory) -> Self {
         let (requests, waiting) = mpsc::channel(WAITING_MAX);
         let changes_max = cells.changes_max().max(1);
         // Where each meter is a change of its own, all that wait are seen to before the next: two changes
@@ -73,7 +72,7 @@ impl Desk {
         let together_max = if cells.writes_together() { changes_max } else { 1 };
         let permits = Arc::new(Semaphore::new(together_max));
         let changes = Arc::new(Semaphore::new(changes_max));
-        let memory = Arc::new(Mutex::new(Memory::new(lending)));
+        let memory = Arc::new(Mutex::new(memory));
         let condition = Arc::<Condition>::default();
         let (agreeing, noting, reach) = (Arc::default(), condition.clone(), Arc::default());
         let clerk = Clerk { cells, memory, permits, changes, agreeing, condition: noting, reach };

@@ -3,6 +3,7 @@
 use super::ahead::Lending;
 use super::cells::{CellKey, Kind};
 use super::codec::{self, Definitions, Epoch};
+use super::news::News;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use tollgate_core::LimitName;
@@ -19,6 +20,7 @@ pub(super) struct Memory {
     /// Rules of limits and of partitions, as they were last seen.
     known: BTreeMap<CellKey, Known>,
     lending: Lending,
+    news: Arc<News>,
 }
 
 /// What tells which cells have to be read.
@@ -38,9 +40,9 @@ pub(super) struct Known {
 }
 
 impl Memory {
-    /// Nothing yet. What is learnt of limits that lend is told there.
-    pub(super) fn new(lending: Lending) -> Self {
-        Self { lending, ..Self::default() }
+    /// Nothing yet. What is learnt of limits that lend, and of those that changed, is told there.
+    pub(super) fn new(lending: Lending, news: Arc<News>) -> Self {
+        Self { lending, news, ..Self::default() }
     }
 
     pub(super) fn remembered(&self) -> Remembered {
@@ -85,19 +87,20 @@ impl Memory {
             self.known.remove(key);
             let Some(bytes) = value.clone().filter(|_| has_room) else { continue };
             if let Ok(rules) = codec::timeline_read(&bytes, &mut self.definitions) {
-                self.note_lending(key, &rules);
+                self.tell(key, &rules);
                 self.known.insert(key.clone(), Known { bytes, rules });
             }
         }
     }
 
-    fn note_lending(&self, key: &CellKey, rules: &Timeline) {
+    fn tell(&self, key: &CellKey, rules: &Timeline) {
         let (Kind::Limit, Ok(name)) = (key.kind, LimitName::new(&key.name)) else { return };
         let span = rules.in_force().map(|rules| rules.limit().taken_ahead());
         match span.is_some_and(|span| !span.is_zero()) {
-            true => self.lending.write().insert(name),
+            true => self.lending.write().insert(name.clone()),
             false => self.lending.write().remove(&name),
         };
+        self.news.tell(name);
     }
 
     /// Rules as they were last seen: what a store that lost them is told again.

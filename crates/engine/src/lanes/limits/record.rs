@@ -68,6 +68,11 @@ impl LimitRecord {
         }
     }
 
+    /// The latest change of what is in force.
+    pub(super) fn latest(&self) -> Option<&Change> {
+        self.history.last()
+    }
+
     /// What one change made of it, for the audit log.
     pub(super) fn altered(&self, after: &Self, name: &LimitName) -> Altered {
         let limit = name.as_str().to_owned();

@@ -195,3 +195,42 @@ async fn what_was_written_down_and_cut_short_is_in_force_when_it_is_said_again()
     let history = world.other.limit("l").await.unwrap().unwrap().history;
     assert_eq!(history.len(), 1, "it was said once what it is to be");
 }
+
+#[tokio::test]
+async fn definitions_that_come_along_and_differ_do_not_take_turns() {
+    let world = World::new();
+    let (old, new) = (Limit::per_hour(100), Limit::per_hour(100).and(Limit::concurrency(5)));
+    for _ in 0..5 {
+        for (engine, limit) in [(&world.engine, &old), (&world.other, &new)] {
+            drop(engine.consume(global("l").limited_to(limit)).await.unwrap());
+            // What it found out of the limit by that is known.
+            engine.quiet().await;
+        }
+    }
+    let state = world.engine.limit("l").await.unwrap().unwrap();
+    assert_eq!((state.defined, state.history.len()), (new, 2));
+}
+
+#[tokio::test]
+async fn what_was_changed_elsewhere_is_looked_up_when_the_store_finds_out() {
+    let world = World::limited(Limit::per_hour(3)).await;
+    let (slots, name) = (Limit::concurrency(1), LimitName::new("l").unwrap());
+    world.define_elsewhere(Some(slots.clone())).await;
+    let (told, heard) = tokio::sync::oneshot::channel();
+    let (mut news, mut told) = (vec![name], Some(told));
+    world.engine.heed(move || {
+        let next = news.pop();
+        // Asked for the next, it has seen to the one before.
+        if let (None, Some(told)) = (&next, told.take_if(|_| next.is_none())) {
+            told.send(()).unwrap();
+        }
+        async move {
+            match next {
+                Some(name) => name,
+                None => std::future::pending().await,
+            }
+        }
+    });
+    heard.await.unwrap();
+    assert!(world.engine.is_defined_as("l", &slots));
+}
