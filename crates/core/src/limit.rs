@@ -261,10 +261,10 @@ impl Limit {
     }
 
     /// One of so many equal parts: of each number the part, at least one, for less is none. Periods and
-    /// guards stay as they are.
+    /// guards stay as they are. It lends nothing: whoever has a part has it alone.
     pub fn part_of(&self, parts: u32) -> Self {
         let part = |units: u64| (units / u64::from(parts.max(1))).max(1);
-        let mut limit = self.clone();
+        let mut limit = Self { ahead: Span::ZERO, ..self.clone() };
         for rule in &mut limit.rules {
             match rule {
                 RuleSpec::TokenBucket { limit, burst, .. } => {
@@ -410,6 +410,15 @@ mod tests {
         assert_eq!(second.under(&Limit::per_minute(3)), Limit::per_minute(3));
         let many = Limit::of(vec![Limit::per_second(1).rules()[0].clone(); RULES_MAX]);
         assert_eq!(Limit::concurrency(1).under(&many), many, "what is pinned counts in any case");
+    }
+
+    #[test]
+    fn a_part_lends_nothing_and_so_can_be_small() {
+        let whole = Limit::per_second(1_000).ahead(Span::from_millis(10));
+        assert_eq!(whole.part_of(100), Limit::per_second(10));
+        assert!(Definition::new(whole.part_of(100)).is_ok());
+        let lent = Limit::per_second(10).ahead(Span::from_millis(1_000));
+        assert!(Definition::new(lent).is_err(), "as much flows in as the burst has");
     }
 
     #[test]
