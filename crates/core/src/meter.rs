@@ -8,6 +8,7 @@ pub mod plain;
 #[cfg(test)]
 mod properties;
 mod settle;
+mod step;
 mod words;
 
 use crate::limit::Definition;
@@ -16,6 +17,7 @@ use crate::rule::{Opening, Rule, RuleState};
 use crate::time::{Now, Span, Timestamp};
 use ledger::Ledger;
 use smallvec::SmallVec;
+pub(crate) use step::earlier;
 pub(crate) use words::Words;
 
 /// Longest time an upstream's answer may close a meter.

@@ -174,6 +174,20 @@ impl Rule {
         each!(self, state, rule, with => rule.missing(with, now))
     }
 
+    /// Dates what is remembered earlier by so much; of a calendar's window nothing, which is dated by the
+    /// wall clock.
+    pub fn set_back(&self, state: &mut RuleState, by: Span) {
+        match (self, state) {
+            (_, RuleState::Bucket(bucket)) => bucket.full_at = bucket.full_at.minus(by),
+            (Self::Window(rule), RuleState::Window(window)) if !rule.is_on_calendar() => {
+                window.ends = window.ends.minus(by);
+            }
+            (_, RuleState::Window(_)) => {}
+            (_, RuleState::Sliding(sliding)) => sliding.set_back(by),
+            (_, RuleState::Slots(slots)) => slots.set_back(by),
+        }
+    }
+
     /// The length of the window that a payment at `at` would begin, if it would begin one.
     pub fn begins(&self, state: &RuleState, at: Now) -> Option<Span> {
         match (self, state) {

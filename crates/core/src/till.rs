@@ -6,6 +6,8 @@
 
 mod asks;
 mod operate;
+#[cfg(test)]
+mod properties;
 mod timeline;
 
 pub use timeline::{TURNS_MAX, Timeline, Turn};
@@ -14,14 +16,20 @@ use crate::contract::MeterName;
 use crate::limit::Definition;
 use crate::meter::{Meter, Payment};
 use crate::name::{LimitName, Partition};
-use crate::time::{Now, Timestamp};
+use crate::time::{Now, Span, Timestamp};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+
+/// A store's clock that is so much earlier than it was has been set back. Less is the difference between
+/// servers that take over from each other, and waited for.
+const STEP_MIN: Span = Span::from_secs(1);
 
 /// Limits and meters that were read for one change.
 #[derive(Debug, Clone)]
 pub struct Till {
     now: Now,
+    /// Everyone reads the same clock, within the change: it never says less unless it was set.
+    has_one_clock: bool,
     limits: BTreeMap<LimitName, Timeline>,
     own: Own,
     meters: BTreeMap<MeterName, KeptMeter>,
@@ -64,6 +72,7 @@ impl Till {
     pub fn new(now: Now) -> Self {
         Self {
             now,
+            has_one_clock: false,
             limits: BTreeMap::new(),
             own: BTreeMap::new(),
             meters: BTreeMap::new(),
@@ -71,6 +80,14 @@ impl Till {
             spent_since: None,
             changes: Changes::default(),
         }
+    }
+
+    /// At a store whose clock is read within each change. Then a meter from the future tells that the clock
+    /// was set back, and goes back with it. Where each process has a reading of its own, one that is late
+    /// would take that for a step, and the next would count the time between twice.
+    #[must_use]
+    pub fn of_one_clock(self) -> Self {
+        Self { has_one_clock: true, ..self }
     }
 
     /// The present.
@@ -94,10 +111,17 @@ impl Till {
     }
 
     /// A meter as it was found.
-    pub fn put_meter(&mut self, name: MeterName, meter: KeptMeter) {
-        // Clocks of servers that take over from each other differ a little: time does not go back.
-        self.not_before(meter.meter.latest());
-        self.meters.insert(name, meter);
+    pub fn put_meter(&mut self, name: MeterName, mut kept: KeptMeter) {
+        let ahead = kept.meter.latest().since(self.now.at);
+        if self.has_one_clock && ahead > STEP_MIN {
+            kept.meter.set_back(&kept.definition, ahead);
+            // Written whatever is decided: set back again by whoever asks next, it would stand still.
+            self.changes.meters.insert(name.clone());
+        } else {
+            // Clocks of servers that take over from each other differ a little: time does not go back.
+            self.not_before(kept.meter.latest());
+        }
+        self.meters.insert(name, kept);
     }
 
     /// A receipt that was settled before.
@@ -144,7 +168,13 @@ impl Till {
         let (limit, partition) = name;
         let common = self.limits.get(limit)?;
         let own = own_rules(&self.own, limit, partition.as_ref());
-        let (now, lost) = (self.now, self.spent_since);
+        let now = self.now;
+        let is_later = self.spent_since.is_some_and(|lost| lost.at > now.at);
+        if is_later && !self.meters.contains_key(name) {
+            // The clock was set back since. Kept as it is made: made anew each time, it would stay spent.
+            self.changes.meters.insert(name.clone());
+        }
+        let lost = self.spent_since.map(|lost| not_after(lost, now));
         let kept = self.meters.entry(name.clone()).or_insert_with(|| {
             let meter = match lost {
                 Some(lost) => Meter::spent(&definition, lost, now),
@@ -153,10 +183,15 @@ impl Till {
             KeptMeter { meter, definition, seen: common.latest(own) }
         });
         if kept.seen < common.latest(own) {
-            kept.go_along(&common.with_own(own, kept.seen));
+            kept.go_along(&common.with_own(own, kept.seen), now);
         }
         Some(kept)
     }
+}
+
+/// An instant of the past, or the present if the clock was set back since.
+fn not_after(then: Now, now: Now) -> Now {
+    if then.at > now.at { now } else { then }
 }
 
 type Own = BTreeMap<(LimitName, Partition), Timeline>;
@@ -173,12 +208,13 @@ fn own_rules<'a>(
 
 impl KeptMeter {
     /// Goes over to the rules that came since it was left, one after the other.
-    fn go_along(&mut self, turns: &[Turn]) {
+    fn go_along(&mut self, turns: &[Turn], now: Now) {
         for turn in turns {
             self.seen = turn.number;
             if let Some(definition) = turn.definition.as_ref().filter(|it| **it != self.definition)
             {
-                let at = turn.since.moved_to(turn.since.at.max(self.meter.latest()));
+                let since = not_after(turn.since, now);
+                let at = since.moved_to(since.at.max(self.meter.latest()));
                 self.meter.carry(&self.definition, definition, at);
                 self.definition = definition.clone();
             }

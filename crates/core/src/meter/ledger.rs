@@ -1,6 +1,7 @@
 //! One rule's account at one meter: its state, what is promised ahead, and its low points.
 
 use super::RuleUse;
+use super::step::earlier;
 use super::words::Words;
 use crate::rule::{Opening, Rule, RuleState};
 use crate::time::{Now, Span, Timestamp};
@@ -55,6 +56,16 @@ impl Ledger {
     /// Goes on under another rule: what was promised stays promised.
     pub(super) fn with_state(&self, state: RuleState) -> Self {
         Self { promises: self.promises.clone(), ..Self::new(state) }
+    }
+
+    /// Dates what is promised, and its low points, earlier by so much.
+    pub(super) fn set_back(&mut self, by: Span) {
+        for promise in &mut self.promises {
+            promise.starts = earlier(promise.starts, by);
+        }
+        for low in &mut self.lows.points {
+            low.at = earlier(low.at, by);
+        }
     }
 
     /// When `weight` passes so that all that is promised can still be kept.

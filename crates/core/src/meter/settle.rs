@@ -60,11 +60,15 @@ impl Meter {
 
     /// Whether slots are held under this name.
     pub fn holds(&self, hold: HoldId, now: Timestamp) -> bool {
-        let slots = self.ledgers.iter().find_map(|ledger| match &ledger.state {
-            RuleState::Slots(slots) => Some(slots),
+        self.held_until(hold).is_some_and(|until| until > now)
+    }
+
+    /// Until when slots are held under this name.
+    pub fn held_until(&self, hold: HoldId) -> Option<Timestamp> {
+        self.ledgers.iter().find_map(|ledger| match &ledger.state {
+            RuleState::Slots(slots) => slots.held_until(hold),
             _ => None,
-        });
-        slots.is_some_and(|slots| slots.holds(hold, now))
+        })
     }
 
     /// Whether a reservation can still be promised here.

@@ -44,6 +44,13 @@ impl Sliding {
         words.extend(self.entries.iter().flat_map(|entry| [entry.at.as_nanos(), entry.weight]));
     }
 
+    /// Dates what was admitted earlier by so much.
+    pub(super) fn set_back(&mut self, by: Span) {
+        for entry in &mut self.entries {
+            entry.at = entry.at.minus(by);
+        }
+    }
+
     pub(crate) fn from_words(words: &mut Words<'_>) -> Option<Self> {
         let entries =
             words.list(|words| Some(Entry { at: words.timestamp()?, weight: words.take()? }))?;

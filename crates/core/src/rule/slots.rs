@@ -2,8 +2,8 @@
 
 use super::Opening;
 use crate::limit::{LimitError, checked_limit};
-use crate::meter::Words;
-use crate::time::{Now, Timestamp};
+use crate::meter::{Words, earlier};
+use crate::time::{Now, Span, Timestamp};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// `limit` units at a time.
@@ -81,6 +81,18 @@ impl Slots {
         words.push(self.holds.len() as u64);
         let each = self.holds.iter();
         words.extend(each.flat_map(|(id, hold)| [id.0, hold.weight, hold.expires.as_nanos()]));
+    }
+
+    /// Dates the ends of holds earlier by so much.
+    pub(super) fn set_back(&mut self, by: Span) {
+        for (id, hold) in std::mem::take(self).holds {
+            self.hold(id, hold.weight, earlier(hold.expires, by));
+        }
+    }
+
+    /// Until when slots are held under this name.
+    pub(crate) fn held_until(&self, hold: HoldId) -> Option<Timestamp> {
+        self.holds.get(&hold).map(|hold| hold.expires)
     }
 
     pub(crate) fn from_words(words: &mut Words<'_>) -> Option<Self> {

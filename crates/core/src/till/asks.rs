@@ -162,7 +162,10 @@ impl Till {
         if is_settled || !held.iter().all(is_held) {
             return Err(ReceiptError::Spent);
         }
-        let expires = receipt.expires.max(now.plus(life.min(RECEIPT_LIFE_MAX)));
+        // Of a receipt from before the clock was set back, the meters know how long it lives.
+        let until = |name: &MeterName| self.meters.get(name)?.meter.held_until(hold);
+        let until = held.iter().filter_map(until).max().unwrap_or(now);
+        let expires = receipt.expires.min(until).max(now.plus(life.min(RECEIPT_LIFE_MAX)));
         for name in held {
             if let Some(kept) = self.meters.get_mut(&name) {
                 kept.meter.extend(hold, expires, now);

@@ -12,6 +12,7 @@ use parking_lot::Mutex;
 use std::sync::Arc;
 use tokio::sync::oneshot;
 use tollgate_core::contract::{Answer, Ask, MeterName, StoreError};
+use tollgate_core::till::Till;
 use tollgate_core::{Now, Partition, Payment};
 
 /// A request under way, whatever it asks.
@@ -149,7 +150,10 @@ impl Batch {
     fn decided(&mut self, now: Now, found: &Found) -> Result<Vec<Change>, StoreError> {
         let keys = self.read.iter().chain(self.change.iter());
         let mut memory = self.memory.lock();
-        let mut opened = Opened::new(now, keys, all_found(found), memory.definitions())?;
+        let till = Till::new(now);
+        // What is written together is read together, and the clock with it.
+        let till = if self.keeps_paid { till } else { till.of_one_clock() };
+        let mut opened = Opened::new(till, keys, all_found(found), memory.definitions())?;
         if opened.epoch.is_none() || opened.epoch != self.remembered.epoch {
             self.came.again = Some(Again::Epoch);
             return Ok(Vec::new());

@@ -27,14 +27,14 @@ pub(super) struct Opened {
 }
 
 impl Opened {
-    /// Opens what was found of these cells.
+    /// Opens what was found of these cells, in an empty till.
     pub(super) fn new<'a>(
-        now: Now,
+        till: Till,
         keys: impl Iterator<Item = &'a CellKey>,
         found: impl Iterator<Item = &'a Option<Vec<u8>>>,
         definitions: &mut Definitions,
     ) -> Result<Self, StoreError> {
-        let (till, epoch, with_own) = (Till::new(now), None, Vec::new());
+        let (epoch, with_own) = (None, Vec::new());
         let (records, written) = (BTreeMap::new(), Vec::new());
         let mut opened = Self { till, epoch, with_own, records, written };
         for (key, value) in keys.zip(found) {
