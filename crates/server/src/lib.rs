@@ -16,6 +16,7 @@
 
 mod access;
 pub mod cli;
+mod clock;
 mod config;
 mod handed_out;
 mod http;

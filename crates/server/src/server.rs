@@ -4,6 +4,7 @@ mod connection;
 mod exporting;
 
 use crate::access::{KnownTokens, TokenSpec, Tokens, TokensError};
+use crate::clock;
 use crate::http::body::Room;
 use crate::http::figures::Figures;
 use crate::http::guard::Door;
@@ -28,7 +29,7 @@ use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 use tokio::task::JoinSet;
-use tokio::time::{sleep, timeout};
+use tokio::time::timeout;
 use tollgate::push::{PushError, PushSettings};
 use tollgate::{Pusher, Tollgate};
 
@@ -232,7 +233,7 @@ impl Server {
         self.bell.leave();
         if !self.leave.is_zero() {
             tracing::info!(seconds = self.leave.as_secs(), "not ready any more");
-            self.accept_until(sleep(self.leave), &mut connections).await;
+            self.accept_until(clock::rest(self.leave), &mut connections).await;
         }
         drop(self.listener);
         tracing::info!(connections = connections.len(), "shutting down");

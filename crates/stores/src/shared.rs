@@ -10,6 +10,7 @@ mod ahead;
 mod apart;
 mod batch;
 pub mod cells;
+mod clock;
 mod codec;
 mod command;
 mod condition;

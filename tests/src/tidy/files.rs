@@ -73,7 +73,9 @@ fn nothing_is_left_for_later() {
 #[test]
 fn tests_do_not_sleep() {
     let faults = rust_files().filter(|file| !may_sleep(&file.path)).flat_map(|file| {
-        file.lines_where(|line| SLEEPS.iter().any(|sleep| code(line).contains(sleep)))
+        let lines = file.lines_where(|line| SLEEPS.iter().any(|sleep| code(line).contains(sleep)));
+        let imports = imports(&file.text).into_iter().filter(|import| brings_sleep(import));
+        lines.into_iter().chain(imports.map(|import| format!("{}: {import}", file.path)))
     });
     assert_none(faults, "move a manual clock or wait for the event; only the clock may sleep:");
 }
@@ -88,8 +90,32 @@ fn paths<'a>(files: impl Iterator<Item = &'a File>) -> impl Iterator<Item = Stri
     files.map(|file| file.path.clone())
 }
 
+/// The imports of a file, each on one line.
+fn imports(text: &str) -> Vec<String> {
+    let code: Vec<&str> = text.lines().map(code).collect();
+    let statements = code.join(" ");
+    let statements = statements.split(';').filter_map(|statement| {
+        let words: Vec<&str> = statement.split_whitespace().collect();
+        let begins = words.iter().rposition(|word| *word == "use")?;
+        Some(words[begins..].join(" "))
+    });
+    statements.collect()
+}
+
+/// Whether an import, grouped or renamed or of everything, lets a file sleep without saying so where it does.
+fn brings_sleep(import: &str) -> bool {
+    let is_clock = words(import).any(|word| ["thread", "time"].contains(&word));
+    let is_sleep = words(import).any(|word| word.starts_with(concat!("sl", "eep")));
+    is_clock && (is_sleep || import.contains("time::*") || import.contains("thread::*"))
+}
+
 fn may_sleep(path: &str) -> bool {
-    let clocks = ["crates/engine/src/clock", "crates/client/src/clock.rs"];
+    let clocks = [
+        "crates/engine/src/clock",
+        "crates/client/src/clock.rs",
+        "crates/server/src/clock.rs",
+        "crates/stores/src/shared/clock.rs",
+    ];
     path.starts_with("bench/") || clocks.iter().any(|clock| path.starts_with(clock))
 }
 
@@ -109,6 +135,29 @@ fn names_a_machine_folder(line: &str) -> bool {
         .iter()
         .flat_map(|folder| line.match_indices(folder))
         .any(|(start, _)| !goes_on(&line[..start]))
+}
+
+#[test]
+fn an_import_that_brings_sleep_is_found_however_it_is_written() {
+    let nap = concat!("sl", "eep");
+    let found = |text: &str| imports(text).iter().any(|import| brings_sleep(import));
+    for text in [
+        format!("use tokio::time::{{Duration, {nap}}};"),
+        format!(
+            "use a::b;\nuse tokio::{{\n    net::TcpStream,\n    time::{{{nap}_until, Instant}},\n}};"
+        ),
+        format!("pub(crate) use std::thread::{{self, {nap} as rest}};"),
+        "use tokio::time::*;".to_owned(),
+    ] {
+        assert!(found(&text), "{text}");
+    }
+    for text in [
+        "use tokio::time::{Duration, timeout};".to_owned(),
+        format!("use tokio::time;\npulse.{nap}(AGAIN).await;"),
+        format!("// use tokio::time::{{{nap}}};"),
+    ] {
+        assert!(!found(&text), "{text}");
+    }
 }
 
 #[test]

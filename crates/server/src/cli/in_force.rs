@@ -1,8 +1,9 @@
 //! What a configuration file wants of limits, put in force as soon as the store is there.
 
+use crate::clock;
 use crate::config::Desired;
 use std::future::pending;
-use tokio::time::{Duration, sleep};
+use std::time::Duration;
 use tollgate::lanes::StoreError as KeptError;
 use tollgate::{Error, StoreError, Tollgate};
 
@@ -44,7 +45,7 @@ impl Awaited {
     /// from the start the next time.
     pub(super) async fn again(&mut self, gate: &Tollgate) {
         let Some(desired) = &self.desired else { return pending().await };
-        sleep(self.pause).await;
+        clock::rest(self.pause).await;
         self.pause = (self.pause * 2).min(PAUSE_MAX);
         match desired.put_in_force(gate, ACTOR).await {
             Ok(()) => tracing::info!("what the configuration says of limits is in force"),

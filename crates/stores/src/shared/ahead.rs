@@ -4,6 +4,7 @@
 //! The limit is kept whatever happens. What is used was paid before, and no longer before than the limit's
 //! guard covers; a process that dies leaves its slice spent.
 
+use super::clock::rest_until;
 use super::command::{Lend, Lent, SettleLine};
 use super::desk::Desk;
 use parking_lot::{Mutex, RwLock};
@@ -12,7 +13,7 @@ use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::oneshot;
-use tokio::time::{Instant, sleep_until};
+use tokio::time::Instant;
 use tollgate_core::contract::{
     Answer, Ask, AskError, MeterName, Paid, PaidLine, Receipt, StoreError,
 };
@@ -150,7 +151,7 @@ impl Ahead {
         // Who does not wait any more has paid.
         let _ = reply.send(Ok(Ok(paid)));
         give_back(over, &desk).await;
-        sleep_until(until).await;
+        rest_until(until).await;
         let over = self.change(&name, |slice| slice.end(until)).flatten();
         give_back(over.into_iter().collect(), &desk).await;
     }
