@@ -88,6 +88,14 @@ pub enum MeterError {
         /// What was named.
         limit: LimitName,
     },
+    /// Its meters would be somewhere else, and what was spent there forgotten.
+    #[error(
+        "whether {limit} is spread was said when it was first defined, and stays: use a limit of another name"
+    )]
+    SpreadStays {
+        /// Which limit.
+        limit: LimitName,
+    },
     /// More partitions would have rules of their own than one limit may keep.
     #[error(
         "{limit} has {OVERRIDES_MAX} partitions with rules of their own, the most it may: take some away, or use a second limit"

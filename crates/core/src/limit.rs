@@ -27,6 +27,9 @@ pub struct Limit {
     /// For how long a process may hold units that it took ahead, where several share the limit.
     #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "is_nothing"))]
     ahead: Span,
+    /// Its meters may lie apart from each other, where several share the limit.
+    #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "is_not"))]
+    spread: bool,
     /// A setting that was given to a rule that has none such.
     #[cfg_attr(feature = "serde", serde(skip))]
     misplaced: Option<LimitError>,
@@ -36,6 +39,12 @@ pub struct Limit {
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands it over so")]
 fn is_nothing(span: &Span) -> bool {
     span.is_zero()
+}
+
+#[cfg(feature = "serde")]
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands it over so")]
+fn is_not(flag: &bool) -> bool {
+    !flag
 }
 
 /// One rule as written.
@@ -128,7 +137,7 @@ impl RuleSpec {
 impl Limit {
     /// The rules given, all of which must admit.
     pub fn of(rules: Vec<RuleSpec>) -> Self {
-        Self { rules, ahead: Span::ZERO, misplaced: None }
+        Self { rules, ahead: Span::ZERO, spread: false, misplaced: None }
     }
 
     /// A token bucket of `limit` per `per`; its burst is `limit` unless set.
@@ -227,10 +236,25 @@ impl Limit {
         self.ahead
     }
 
+    /// Where several processes share the limit in Redis Cluster: lets its meters lie on all servers of
+    /// it, each meter on one, and not on the one server that all other limits share. An ask cannot
+    /// combine it with others, and it stays so for good. Means nothing to a limit that one process has to
+    /// itself.
+    #[must_use]
+    pub fn spread(self) -> Self {
+        Self { spread: true, ..self }
+    }
+
+    /// Whether its meters may lie apart from each other.
+    pub fn is_spread(&self) -> bool {
+        self.spread
+    }
+
     /// Both limits under one name: all their rules must admit.
     #[must_use]
     pub fn and(mut self, other: Self) -> Self {
         self.ahead = self.ahead.max(other.ahead);
+        self.spread |= other.spread;
         self.rules.extend(other.rules);
         self.misplaced = self.misplaced.or(other.misplaced);
         self
@@ -247,9 +271,11 @@ impl Limit {
         rules.sort_by_key(|rule| !rule.is_rate());
         // More would be none: what is pinned counts in any case.
         if rules.len() > RULES_MAX {
-            return pinned.clone();
+            return Self { spread: self.spread, ..pinned.clone() };
         }
-        let lent = Self { ahead: self.ahead.max(pinned.ahead), ..Self::of(rules) };
+        let ahead = self.ahead.max(pinned.ahead);
+        // Where its meters are is not for an operator to change.
+        let lent = Self { ahead, spread: self.spread, ..Self::of(rules) };
         // What cannot lend does not: what is pinned counts in any case.
         if lent.lends() { lent } else { Self { ahead: Span::ZERO, ..lent } }
     }

@@ -155,6 +155,11 @@ impl Till {
         }
     }
 
+    /// Whether the meters of a limit may lie apart from each other.
+    fn is_spread(&self, limit: &LimitName) -> bool {
+        self.limits.get(limit).is_some_and(Timeline::is_spread)
+    }
+
     /// The rules in force at a meter; `None` if its limit is not defined.
     pub fn rules(&self, (limit, partition): &MeterName) -> Option<&Arc<Definition>> {
         let common = self.limits.get(limit)?.in_force()?;

@@ -82,6 +82,14 @@ pub enum TollError {
         /// What is there.
         found: String,
     },
+    /// A limit whose meters lie apart from all others, owed with something else.
+    #[error(
+        "{limit} is spread, and cannot be combined with others: ask for it alone, or define one that is not spread, under another name"
+    )]
+    Spread {
+        /// Which limit.
+        limit: LimitName,
+    },
     /// More tolls than a call may owe.
     #[error("{count} tolls are more than the {TOLLS_MAX} a call may owe")]
     TooMany {

@@ -119,6 +119,10 @@ impl Cells for NatsCells {
         false
     }
 
+    fn spreads(&self) -> bool {
+        false
+    }
+
     fn changes_max(&self) -> usize {
         CHANGES_MAX
     }

@@ -138,6 +138,10 @@ impl Cells for PostgresCells {
         true
     }
 
+    fn spreads(&self) -> bool {
+        false
+    }
+
     fn changes_max(&self) -> usize {
         self.settings.connections.max(1)
     }

@@ -2,31 +2,33 @@
 //! was read with what is there, and writes.
 //!
 //! All keys begin with one prefix in braces, so that a cluster keeps them together: one server decides.
-//! Needs Redis 6 or newer, or what speaks as it does. Whatever evicts keys under a full memory forgets
+//! Meters of limits that are spread lie apart, each on its own.
+//! Needs Redis 7 or newer, or what speaks as it does. Whatever evicts keys under a full memory forgets
 //! what was spent: `maxmemory-policy noeviction` keeps it.
 
 mod fault;
 mod key;
+mod link;
 mod pack;
 mod quick;
 mod request;
 mod scripts;
 mod slow;
+mod spread;
 
+pub use link::Link;
 pub use quick::{Taken, Tried};
 
 use crate::shared::cells::{Cells, Decide, Doing, Kind, Wanted};
 use key::Keys;
-use redis::aio::{ConnectionLike, ConnectionManager, ConnectionManagerConfig};
-use redis::io::tcp::TcpSettings;
-use redis::{Client, ConnectionInfo, IntoConnectionInfo, ProtocolVersion};
+use redis::aio::ConnectionLike;
 use scripts::Scripts;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Notify;
 use tollgate_core::Now;
-use tollgate_core::contract::{Answer, StoreError};
+use tollgate_core::contract::Answer;
 
 /// Changes of one process that are worth having under way: while Redis makes one, the next is on its
 /// way there, and another on its way back.
@@ -60,7 +62,7 @@ impl fmt::Debug for Settings {
 }
 
 /// Cells in Redis.
-pub struct RedisCells<C = ConnectionManager> {
+pub struct RedisCells<C = Link> {
     connection: C,
     keys: Keys,
     scripts: Scripts,
@@ -71,23 +73,15 @@ pub struct RedisCells<C = ConnectionManager> {
 
 impl RedisCells {
     /// Connects to the server of a url, such as `redis://user:password@host:6379/0`, and again by
-    /// itself whenever the connection is lost. For TLS, a cluster or sentinels, see
-    /// [`Self::with_connection`].
+    /// itself whenever the connection is lost. If it is one of a cluster, or the url names several
+    /// (`redis://a:6379,b:6379`), to all of the cluster. For sentinels, see [`Self::with_connection`].
     ///
     /// # Errors
     /// The url or the prefix is none, the server cannot be reached, or lets us not in.
     pub async fn connect(url: &str, settings: Settings) -> Answer<Self> {
         let deadline = settings.deadline;
-        let config = ConnectionManagerConfig::new()
-            // Who asks is told at once that there is no connection; the next who asks tries again.
-            .set_number_of_retries(0)
-            .set_connection_timeout(Some(deadline / 2))
-            .set_response_timeout(Some(deadline));
-        let client = Client::open(connection_info(url, deadline)?).map_err(fault::of_url)?;
-        let connecting = ConnectionManager::new_with_config(client, config);
-        let connected = tokio::time::timeout(deadline, connecting).await;
-        let connection = connected.map_err(|_| fault::late(deadline))?.map_err(fault::of)?;
-        Self::with_connection(connection, settings)
+        let connected = tokio::time::timeout(deadline, Link::to(url, deadline)).await;
+        Self::with_connection(connected.map_err(|_| fault::late(deadline))??, settings)
     }
 }
 
@@ -105,6 +99,9 @@ impl<C: ConnectionLike + Clone + Send + Sync + 'static> RedisCells<C> {
 
     /// By the script that takes asks, if it has a port for all that it meets, else here.
     async fn change_until_done(&self, wanted: Wanted<'_>, decide: &mut dyn Decide) -> Answer<()> {
+        if wanted.read.iter().chain(wanted.change).any(|cell| cell.kind.is_spread()) {
+            return self.change_apart(wanted, decide).await;
+        }
         match self.change_quickly(wanted, decide).await? {
             true => Ok(()),
             false => self.change_slowly(wanted, decide).await,
@@ -142,6 +139,10 @@ impl<C: ConnectionLike + Clone + Send + Sync + 'static> Cells for RedisCells<C> 
         true
     }
 
+    fn spreads(&self) -> bool {
+        true
+    }
+
     fn changes_max(&self) -> usize {
         CHANGES_MAX
     }
@@ -151,19 +152,4 @@ impl<C> fmt::Debug for RedisCells<C> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("RedisCells").field("settings", &self.settings).finish_non_exhaustive()
     }
-}
-
-/// What a url says, and how to find out that nobody is at the other end any more.
-fn connection_info(url: &str, deadline: Duration) -> Result<ConnectionInfo, StoreError> {
-    let info = url.into_connection_info().map_err(fault::of_url)?;
-    let mut server = info.redis_settings().clone();
-    // Under it the connection is made anew once it is cut, and not when it is needed next.
-    if !url.contains("protocol=") {
-        server = server.set_protocol(ProtocolVersion::RESP3);
-    }
-    #[cfg(target_os = "linux")]
-    let socket = TcpSettings::default().set_nodelay(true).set_user_timeout(deadline * 5);
-    #[cfg(not(target_os = "linux"))]
-    let socket = TcpSettings::default().set_nodelay(true);
-    Ok(info.set_redis_settings(server).set_tcp_settings(socket))
 }

@@ -61,7 +61,8 @@ impl Shared {
     /// Limits in these cells. Requests are seen to on the runtime that this is called on.
     pub fn new(cells: Arc<dyn Cells>) -> Self {
         let (lending, news) = (Lending::default(), Arc::<News>::default());
-        let desk = Desk::open(cells.clone(), Memory::new(lending.clone(), news.clone()));
+        let memory = Memory::new(lending.clone(), news.clone(), cells.spreads());
+        let desk = Desk::open(cells.clone(), memory);
         Self { desk, cells, ahead: Ahead::new(lending), news }
     }
 
@@ -171,6 +172,11 @@ impl Meters for Shared {
         &self,
         receipts: Vec<(Receipt, Cost)>,
     ) -> Answer<Vec<Result<(), ReceiptError>>> {
+        if self.cells.spreads() {
+            // One by one, so that each lies in one place: what settles is not taken back.
+            let each = receipts.into_iter().map(|receipt| Settle(vec![receipt]));
+            return Ok(self.desk.ask_each(each.collect()).await?.into_iter().flatten().collect());
+        }
         if self.cells.writes_together() {
             return self.desk.ask(Settle(receipts)).await;
         }
@@ -186,7 +192,7 @@ impl Meters for Shared {
         receipts: Vec<Receipt>,
         life: Span,
     ) -> Answer<Vec<Result<Receipt, ReceiptError>>> {
-        if self.cells.writes_together() {
+        if self.cells.writes_together() && !self.cells.spreads() {
             return self.desk.ask(Renew(receipts, life)).await;
         }
         // One by one, so that none that is overtaken holds up the others.

@@ -83,5 +83,6 @@ async fn in_memory(now: Time) -> Arc<dyn Cells> {
 
 on!(in_memory, in_memory, 512);
 on!(on_redis, redis::under, 48);
+on!(on_redis_cluster, redis::cluster::under, 16);
 on!(on_postgres, postgres::under, 24);
 on!(on_nats, nats::under, 16);

@@ -213,6 +213,10 @@ impl Cells for MemoryCells {
         !self.is_apart
     }
 
+    fn spreads(&self) -> bool {
+        false
+    }
+
     fn changes_max(&self) -> usize {
         1 + self.more
     }

@@ -56,6 +56,10 @@ impl Cells for Meddled {
         self.cells.writes_together()
     }
 
+    fn spreads(&self) -> bool {
+        self.cells.spreads()
+    }
+
     fn changes_max(&self) -> usize {
         self.cells.changes_max()
     }

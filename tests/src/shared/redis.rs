@@ -1,7 +1,9 @@
 //! Redis as a store of cells, with real servers.
 
+pub(super) mod cluster;
 mod meter;
 mod quick;
+mod spread;
 
 use super::cells::{self, Add, Put, cell, change, look};
 use crate::servers::redis::{RedisServer, shared};

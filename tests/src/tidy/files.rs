@@ -29,6 +29,9 @@ const SLEEPS: [&str; 2] = [concat!("thread::", "sleep"), concat!("time::", "slee
 const MACHINE_FOLDERS: [&str; 3] =
     [concat!("/", "work/"), concat!("/", "root/"), concat!("/", "home/")];
 
+/// Functions that a trait of others' names, which we implement.
+const FOREIGN_NAMES: [&str; 1] = ["fn get_db("];
+
 #[test]
 fn every_file_says_what_it_is_for() {
     let silent = rust_files().filter(|file| !file.text.starts_with("//! "));
@@ -54,7 +57,10 @@ fn no_module_is_called_utils() {
 fn no_name_is_an_empty_word() {
     let crates = rust_files().filter(|file| file.path.starts_with("crates/"));
     let faults = crates.flat_map(|file| {
-        file.lines_where(|line| has_empty_type_name(code(line)) || code(line).contains("fn get_"))
+        file.lines_where(|line| {
+            let is_own = !FOREIGN_NAMES.iter().any(|name| line.contains(name));
+            has_empty_type_name(code(line)) || code(line).contains("fn get_") && is_own
+        })
     });
     assert_none(faults, "say what it is; no `get_`, Manager, Helper, Util, Info, Impl:");
 }

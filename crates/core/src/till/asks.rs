@@ -9,7 +9,7 @@ use crate::gate;
 use crate::meter::{Holding, Standing};
 use crate::rule::slots::HoldId;
 use crate::time::{Now, Span, Timestamp};
-use crate::toll;
+use crate::toll::{self, TollError};
 use crate::turn::{Company, Place};
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -57,6 +57,11 @@ impl Till {
             self.rules(&(toll.limit.clone(), toll.partition.clone())).map(Arc::as_ref)
         })?;
         let owed = ask.owed();
+        if owed.len() > 1
+            && let Some(((limit, _), _)) = owed.iter().find(|((limit, _), _)| self.is_spread(limit))
+        {
+            return Err(TollError::Spread { limit: limit.clone() }.into());
+        }
         for (name, _) in &owed {
             let definition = self.at(name).map(|kept| kept.definition.clone());
             let has_slots = definition.is_some_and(|definition| definition.has_slots());

@@ -8,12 +8,21 @@ use crate::time::{Now, Span};
 
 impl Till {
     /// Defines a limit, changes or removes it: from now on, and for meters when they are used next.
-    pub fn define(&mut self, name: &LimitName, definition: Option<Definition>) {
+    pub fn define(
+        &mut self,
+        name: &LimitName,
+        definition: Option<Definition>,
+    ) -> Result<(), MeterError> {
         let rules = self.limits.entry(name.clone()).or_default();
+        let is_spread = definition.as_ref().map(|definition| definition.limit().is_spread());
+        if rules.had_rules() && is_spread.is_some_and(|is_spread| is_spread != rules.is_spread()) {
+            return Err(MeterError::SpreadStays { limit: name.clone() });
+        }
         if rules.is_changed_by(definition.as_ref()) {
             rules.turn(rules.changed + 1, definition, self.now);
             self.changes.limits.insert(name.clone());
         }
+        Ok(())
     }
 
     /// Gives one partition rules of its own, or takes them away.

@@ -35,7 +35,7 @@ impl World {
         let clock = Timestamp::default().plus(Span::from_days(20_000));
         let name = LimitName::new("l").unwrap();
         let mut till = Till::new(Now::both(clock));
-        till.define(&name, Some(Definition::new(limit).unwrap()));
+        till.define(&name, Some(Definition::new(limit).unwrap())).unwrap();
         let rules = till.limit(&name).unwrap().clone();
         let (kept, passed) = (None, Vec::new());
         Self { name: (name, None), rules, kept, elapsed: Span::ZERO, clock, passed }
@@ -162,7 +162,7 @@ fn a_change_of_the_limit_from_before_the_clock_was_set_back_gives_nothing() {
     world.wait(Span::from_secs(10));
     let mut till = Till::new(Now::both(world.clock));
     till.put_limit(world.name.0.clone(), world.rules.clone());
-    till.define(&world.name.0, Some(Definition::new(Limit::per_minute(10)).unwrap()));
+    till.define(&world.name.0, Some(Definition::new(Limit::per_minute(10)).unwrap())).unwrap();
     world.rules = till.limit(&world.name.0).unwrap().clone();
     world.clock = world.clock.minus(Span::from_hours(1));
     assert!(!world.ask(1), "as if the hour had passed");

@@ -55,6 +55,18 @@ impl Timeline {
         self.turns.last().and_then(|turn| turn.definition.as_ref())
     }
 
+    /// Whether the meters of such a limit may lie apart from each other. So it stays when it is removed
+    /// and defined again: its meters are where they were.
+    pub fn is_spread(&self) -> bool {
+        let mut rules = self.turns.iter().rev().filter_map(|turn| turn.definition.as_ref());
+        rules.next().is_some_and(|rules| rules.limit().is_spread())
+    }
+
+    /// Whether there were rules at some time.
+    pub(super) fn had_rules(&self) -> bool {
+        self.turns.iter().any(|turn| turn.definition.is_some())
+    }
+
     /// The last change that a meter under these rules sees, and those of its partition.
     pub fn latest(&self, own: Option<&Self>) -> u64 {
         let latest = |timeline: &Self| timeline.turns.last().map_or(0, |turn| turn.number);

@@ -28,6 +28,13 @@ impl Keys {
     /// Of a cell: the length of the name says where the part begins.
     pub(super) fn cell(&self, cell: &CellKey) -> String {
         let CellKey { kind, name, part } = cell;
+        match (kind, part) {
+            (Kind::SpreadMeter, _) => return format!("{}:m", self.tag(cell)),
+            (Kind::SpreadSettled, Some(part)) => {
+                return format!("{}:s:{}", self.tag(cell), id(part));
+            }
+            _ => {}
+        }
         let start = self.start(*kind);
         let length = name.len();
         match part {
@@ -46,9 +53,32 @@ impl Keys {
         format!("{}:n:{}", self.prefix, kind.letter())
     }
 
-    /// Of the cells that someone means to change.
-    pub(super) fn intents(&self) -> String {
-        format!("{}:i", self.prefix)
+    /// Of the cells that someone means to change, where one of them lies.
+    pub(super) fn intents(&self, cell: Option<&CellKey>) -> String {
+        match cell.filter(|cell| cell.kind.is_spread()) {
+            Some(cell) => format!("{}:i", self.tag(cell)),
+            None => format!("{}:i", self.prefix),
+        }
+    }
+
+    /// What the key of a cell begins with, and all that lie together with it: a cluster places a key by
+    /// what stands in braces. Up to the first that closes, whatever a name has in it, these are alike.
+    pub(super) fn tag(&self, cell: &CellKey) -> String {
+        let CellKey { kind, name, part } = cell;
+        // No prefix has a slash, so this is nobody else's.
+        let start = self.prefix.trim_end_matches('}');
+        let length = name.len();
+        let partition = match (kind, part) {
+            (Kind::SpreadMeter, part) => part.as_deref(),
+            (Kind::SpreadSettled, Some(part)) => {
+                part.split_once(':').map(|(_, partition)| partition)
+            }
+            _ => return self.prefix.to_string(),
+        };
+        match partition {
+            Some(partition) => format!("{start}/{length}:{name}:{partition}}}"),
+            None => format!("{start}/{length}:{name}}}"),
+        }
     }
 }
 
@@ -56,8 +86,13 @@ impl Keys {
 pub(super) fn is_listed(kind: Kind) -> bool {
     match kind {
         Kind::Epoch | Kind::Limit | Kind::Own | Kind::Record => true,
-        Kind::Settled | Kind::Meter => false,
+        Kind::Settled | Kind::Meter | Kind::SpreadSettled | Kind::SpreadMeter => false,
     }
+}
+
+/// The id of a settled receipt, of the part of its cell: before the partition.
+fn id(part: &str) -> &str {
+    part.split_once(':').map_or(part, |(id, _)| id)
 }
 
 /// A cell's entry in the list of its kind: sorted by name, and then by part. A zero byte in a name is
@@ -120,6 +155,29 @@ mod tests {
             let keys = Keys::new("a").unwrap();
             prop_assert_eq!(first == second, keys.cell(&first) == keys.cell(&second));
             prop_assert_eq!(first == second, entry(&first) == entry(&second));
+        }
+
+        #[test]
+        fn what_is_spread_lies_with_its_receipts_and_apart_from_all_else(
+            one in (name(), prop::option::of(name())),
+            other in (name(), prop::option::of(name())),
+        ) {
+            let keys = Keys::new("a").unwrap();
+            let meter = |(name, part): &(String, Option<String>)| CellKey {
+                kind: Kind::SpreadMeter, ..cell(name, part.as_deref())
+            };
+            let settled = |(name, part): &(String, Option<String>), id: u64| {
+                let part = part.as_ref().map_or(id.to_string(), |part| format!("{id}:{part}"));
+                CellKey { kind: Kind::SpreadSettled, ..cell(name, Some(&part)) }
+            };
+            prop_assert_eq!(one == other, keys.cell(&meter(&one)) == keys.cell(&meter(&other)));
+            prop_assert_eq!(keys.tag(&meter(&one)), keys.tag(&settled(&one, 7)));
+            prop_assert_ne!(keys.cell(&settled(&one, 7)), keys.cell(&settled(&one, 8)));
+            prop_assert_eq!(
+                one == other,
+                keys.cell(&settled(&one, 7)) == keys.cell(&settled(&other, 7))
+            );
+            prop_assert_ne!(keys.tag(&meter(&one)), keys.tag(&cell(&other.0, None)));
         }
 
         #[test]

@@ -74,9 +74,9 @@ impl<C: ConnectionLike + Clone + Send + Sync + 'static> RedisCells<C> {
         Ok(true)
     }
 
-    async fn take(&self, wanted: Wanted<'_>, request: &Request) -> Answer<Tried> {
+    pub(super) async fn take(&self, wanted: Wanted<'_>, request: &Request) -> Answer<Tried> {
         let mut script = self.scripts.consume.prepare_invoke();
-        script.key(self.keys.intents());
+        script.key(self.keys.intents(wanted.change.first()));
         for cell in wanted.read.iter().chain(wanted.change) {
             script.key(self.keys.cell(cell));
         }

@@ -4,10 +4,11 @@
 //! would never be first. Safe it is by the comparison alone.
 
 use super::pack::Pack;
+use super::scripts::Invocation;
 use super::{RedisCells, fault, key};
 use crate::shared::cells::{Change, Decide, Found, Kind, Wanted};
 use redis::aio::ConnectionLike;
-use redis::{ScriptInvocation, Value};
+use redis::{ErrorKind, RedisError, ServerErrorKind, Value};
 use std::time::Duration;
 use tollgate_core::contract::{Answer, StoreError};
 use tollgate_core::{Now, Span, Timestamp};
@@ -20,9 +21,14 @@ const PAUSE_MIN_MICROS: u64 = 200;
 /// How often the longest wait doubles.
 const PAUSE_DOUBLINGS: u32 = 5;
 
-/// One change under way.
-struct Attempt<'a> {
+/// How often a script is sent again that was not run.
+const AGAIN_MAX: usize = 2;
+
+/// One change under way, of cells that lie together.
+pub(super) struct Attempt<'a> {
     wanted: Wanted<'a>,
+    /// Where it is said what someone means to change.
+    intents: String,
     /// Of all cells, those to be changed last.
     keys: Vec<String>,
     /// Tells its intents from those of others.
@@ -35,9 +41,7 @@ impl<C: ConnectionLike + Clone + Send + Sync + 'static> RedisCells<C> {
         wanted: Wanted<'_>,
         decide: &mut dyn Decide,
     ) -> Answer<()> {
-        let keys = wanted.read.iter().chain(wanted.change).map(|cell| self.keys.cell(cell));
-        let owner = format!("{:x}", random());
-        let attempt = Attempt { wanted, keys: keys.collect(), owner };
+        let attempt = self.attempt(wanted, &owner());
         let mut tries = 0;
         loop {
             if let Some((now, found)) = self.read(&attempt).await? {
@@ -52,10 +56,17 @@ impl<C: ConnectionLike + Clone + Send + Sync + 'static> RedisCells<C> {
         }
     }
 
+    pub(super) fn attempt<'a>(&self, wanted: Wanted<'a>, owner: &str) -> Attempt<'a> {
+        let cells = || wanted.read.iter().chain(wanted.change);
+        let keys = cells().map(|cell| self.keys.cell(cell)).collect();
+        let intents = self.keys.intents(cells().next());
+        Attempt { wanted, intents, keys, owner: owner.to_owned() }
+    }
+
     /// The time and what is there; `None` if someone else is about to change it.
-    async fn read(&self, attempt: &Attempt<'_>) -> Answer<Option<(Now, Found)>> {
+    pub(super) async fn read(&self, attempt: &Attempt<'_>) -> Answer<Option<(Now, Found)>> {
         let mut script = self.scripts.read.prepare_invoke();
-        script.key(self.keys.intents()).key(&attempt.keys);
+        script.key(&attempt.intents).key(&attempt.keys);
         script.arg(&attempt.owner).arg(INTENT_MS).arg(attempt.wanted.change.len());
         let Value::Array(answer) = self.run(&script).await? else { return Err(fault::strange()) };
         let mut answer = answer.into_iter();
@@ -73,7 +84,7 @@ impl<C: ConnectionLike + Clone + Send + Sync + 'static> RedisCells<C> {
     }
 
     /// Whether it was written: not if something has changed since it was read.
-    async fn write(
+    pub(super) async fn write(
         &self,
         attempt: &Attempt<'_>,
         found: &Found,
@@ -82,12 +93,14 @@ impl<C: ConnectionLike + Clone + Send + Sync + 'static> RedisCells<C> {
         let cells = &attempt.keys[attempt.wanted.read.len()..];
         if changes.is_empty() {
             // What was read was so at one instant, and that is all there is to it.
-            self.forget_intents(cells).await;
+            self.forget_intents(&attempt.intents, cells).await;
             return Ok(true);
         }
-        let lists: Vec<Kind> = Kind::ALL.into_iter().filter(|kind| key::is_listed(*kind)).collect();
+        let is_apart = attempt.wanted.change.iter().any(|cell| cell.kind.is_spread());
+        let listed = Kind::ALL.into_iter().filter(|kind| key::is_listed(*kind) && !is_apart);
+        let lists: Vec<Kind> = listed.collect();
         let mut script = self.scripts.write.prepare_invoke();
-        script.key(self.keys.intents()).key(&attempt.keys);
+        script.key(&attempt.intents).key(&attempt.keys);
         for kind in &lists {
             script.key(self.keys.list(*kind));
         }
@@ -98,10 +111,10 @@ impl<C: ConnectionLike + Clone + Send + Sync + 'static> RedisCells<C> {
         }
     }
 
-    async fn forget_intents(&self, cells: &[String]) {
+    async fn forget_intents(&self, intents: &str, cells: &[String]) {
         if !cells.is_empty() {
             let mut forget = redis::cmd("HDEL");
-            forget.arg(self.keys.intents()).arg(cells);
+            forget.arg(intents).arg(cells);
             // Left alone, they are over soon.
             let _ = self.connection.clone().req_packed_command(&forget).await;
         }
@@ -129,12 +142,16 @@ impl<C: ConnectionLike + Clone + Send + Sync + 'static> RedisCells<C> {
     }
 
     /// Runs a script. A connection that could not be made is tried once more, for what was found out
-    /// may have been long ago; one that was cut is not, for the script may have run.
-    pub(super) async fn run(&self, script: &ScriptInvocation<'_>) -> Answer<Value> {
+    /// may have been long ago; one that was cut is not, for the script may have run. A server of a
+    /// cluster that has it no more has not run it: the client knows by now who has.
+    pub(super) async fn run(&self, script: &Invocation<'_>) -> Answer<Value> {
         let mut connection = self.connection.clone();
-        let mut answer = script.invoke_async(&mut connection).await;
-        if answer.as_ref().is_err_and(redis::RedisError::is_connection_refusal) {
-            answer = script.invoke_async(&mut connection).await;
+        let mut answer = script.invoke(&mut connection).await;
+        for _ in 0..AGAIN_MAX {
+            match &answer {
+                Err(error) if was_not_run(error) => answer = script.invoke(&mut connection).await,
+                _ => break,
+            }
         }
         answer.map_err(fault::of)
     }
@@ -155,6 +172,11 @@ impl<C: ConnectionLike + Clone + Send + Sync + 'static> RedisCells<C> {
         let pause = Duration::from_micros(PAUSE_MIN_MICROS + random() % longest);
         let _ = tokio::time::timeout(pause, self.ended.notified()).await;
     }
+}
+
+/// Whether a script did not run, and may if it is sent again at once.
+fn was_not_run(error: &RedisError) -> bool {
+    error.is_connection_refusal() || error.kind() == ErrorKind::Server(ServerErrorKind::Moved)
 }
 
 /// What the script that writes is handed.
@@ -198,6 +220,11 @@ fn number(value: Option<Value>) -> Option<u64> {
         Value::Int(number) => u64::try_from(number).ok(),
         _ => None,
     }
+}
+
+/// A name for who changes something, that nobody else has.
+pub(super) fn owner() -> String {
+    format!("{:x}", random())
 }
 
 fn random() -> u64 {

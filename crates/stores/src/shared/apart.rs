@@ -6,7 +6,8 @@
 
 use super::batch::Asked;
 use super::cells::CellKey;
-use super::wants::Wants;
+use super::memory::Memory;
+use super::wants::{self, Wants};
 use std::collections::{BTreeSet, HashMap};
 
 /// Most cells of a change of several requests: the longer it takes to write them, the sooner somebody
@@ -18,14 +19,30 @@ pub(super) type Group = Vec<Box<dyn Asked>>;
 
 /// Requests in rounds, to be made one after the other: no two groups of a round share a cell.
 pub(super) fn rounds(requests: Vec<Box<dyn Asked>>) -> Vec<Vec<Group>> {
+    rounds_of(requests, |wants| wants.change)
+}
+
+/// The same where limits are spread: what lies in one place is written together, and stands for one cell.
+pub(super) fn rounds_by_place(requests: Vec<Box<dyn Asked>>, memory: &Memory) -> Vec<Vec<Group>> {
+    rounds_of(requests, |mut wants| {
+        memory.put_apart(&mut wants);
+        wants.change.iter().map(wants::place).collect()
+    })
+}
+
+fn rounds_of(
+    requests: Vec<Box<dyn Asked>>,
+    changed: impl Fn(Wants) -> BTreeSet<CellKey>,
+) -> Vec<Vec<Group>> {
     let (mut first, mut later) = (Round::default(), Vec::new());
     for request in requests {
         let mut wants = Wants::default();
         request.wants(&mut wants);
-        if wants.change.len() > 1 {
-            later.push((wants.change, request));
+        let cells = changed(wants);
+        if cells.len() > 1 {
+            later.push((cells, request));
         } else {
-            later.extend(first.place(wants.change, request));
+            later.extend(first.place(cells, request));
         }
     }
     let mut rounds = vec![first];
@@ -85,9 +102,9 @@ impl Round {
 #[cfg(test)]
 mod tests {
     use super::super::batch::Request;
-    use super::super::command::{Command, Consume, SettleLine};
+    use super::super::command::{Command, Consume, Settle, SettleLine};
     use super::*;
-    use tollgate_core::contract::{Ask, PaidLine};
+    use tollgate_core::contract::{Ask, Cost, PaidLine, Receipt};
     use tollgate_core::{LimitName, Now, Payment, Priority, Span, Timestamp, Toll};
 
     fn boxed(command: impl Command) -> Box<dyn Asked> {
@@ -125,6 +142,28 @@ mod tests {
     fn what_settles_is_never_in_a_change_that_may_be_taken_back() {
         let requests = vec![paying(&["a", "b"]), settling("a"), settling("a"), settling("c")];
         assert_eq!(sizes(rounds(requests)), [vec![(2, 1), (1, 1)], vec![(1, 2)]]);
+    }
+
+    #[test]
+    fn what_settles_where_limits_are_spread_lies_in_one_place() {
+        let limit = LimitName::new("a").unwrap();
+        let mut memory = Memory::new(<_>::default(), <_>::default(), true);
+        memory.note_spread(&[(limit.clone(), true)]);
+        let whole = |id: u64| {
+            let at = Timestamp::default();
+            let (starts, sequence) = (Now::both(at), id);
+            let payment =
+                Payment { weight: 1, paid_at: at, starts, hold: None, sequence, promised: 0 };
+            let line = PaidLine { limit: limit.clone(), partition: None, payment };
+            let receipt = Receipt { id, expires: at, lines: vec![line] };
+            boxed(Settle(vec![(receipt, Cost::Nothing)]))
+        };
+        let settling = (0..20).map(whole);
+        let requests = settling.chain([paying(&["a"]), paying(&["a", "b"])]).collect();
+        let rounds = rounds_by_place(requests, &memory);
+        let requests: Vec<Vec<usize>> =
+            rounds.iter().map(|round| round.iter().map(Vec::len).collect()).collect();
+        assert_eq!(requests, [vec![21], vec![1]]);
     }
 
     #[test]

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use tokio::sync::oneshot;
 use tollgate_core::contract::{Answer, Ask, MeterName, StoreError};
 use tollgate_core::till::Till;
-use tollgate_core::{Now, Partition, Payment};
+use tollgate_core::{LimitName, Now, Partition, Payment};
 
 /// A request under way, whatever it asks.
 pub(super) trait Asked: Send {
@@ -90,6 +90,8 @@ pub(super) enum Again {
     Epoch,
     /// Partitions of limits have rules of their own.
     Own,
+    /// The cells of limits lie elsewhere.
+    Elsewhere,
 }
 
 impl Batch {
@@ -115,6 +117,11 @@ impl Batch {
             let partition: &Partition = partition.as_ref()?;
             self.remembered.with_own.contains(limit).then(|| wants::own(limit, partition))
         });
+        let own: Vec<_> = own.collect();
+        // Those that were put together are: if that is not so any more, it is found out and they are parted.
+        if self.keeps_paid {
+            memory.put_apart(&mut wants);
+        }
         wants.read.extend(own);
         let Wants { read, change, .. } = wants.settled();
         (self.read, self.change) = (read.into_iter().collect(), change.into_iter().collect());
@@ -147,6 +154,25 @@ impl Batch {
         self.requests.into_iter().for_each(|request| request.answer(outcome.clone()));
     }
 
+    pub(super) fn into_requests(self) -> Vec<Box<dyn Asked>> {
+        self.requests
+    }
+
+    /// Whether cells were asked for where they do not lie: of others' changes much may be known by now
+    /// that was not when this one began.
+    fn is_misplaced(&self, spread: &[(LimitName, bool)]) -> bool {
+        let keys = || self.read.iter().chain(self.change.iter());
+        if !spread.iter().any(|(_, is_spread)| *is_spread)
+            && !keys().any(|key| key.kind.is_spread())
+        {
+            return false;
+        }
+        keys().filter(|key| key.kind.may_lie_apart()).any(|key| {
+            let limit = spread.iter().find(|(limit, _)| limit.as_str() == &*key.name);
+            limit.is_some_and(|(_, is_spread)| *is_spread != key.kind.is_spread())
+        })
+    }
+
     fn decided(&mut self, now: Now, found: &Found) -> Result<Vec<Change>, StoreError> {
         let keys = self.read.iter().chain(self.change.iter());
         let mut memory = self.memory.lock();
@@ -159,12 +185,18 @@ impl Batch {
             return Ok(Vec::new());
         }
         let is_new = opened.with_own.iter().any(|it| !self.remembered.with_own.contains(it));
+        let misplaced = memory.spreads() && self.is_misplaced(&opened.spread);
         // Together, so that nobody knows of the one and not of the other.
         memory.note_own(&opened.with_own);
+        memory.note_spread(&opened.spread);
         memory.learn(&self.read, &found.read);
         drop(memory);
         if is_new {
             self.came.again = Some(Again::Own);
+            return Ok(Vec::new());
+        }
+        if misplaced {
+            self.came.again = Some(Again::Elsewhere);
             return Ok(Vec::new());
         }
         self.requests.iter_mut().for_each(|request| request.perform(&mut opened));
@@ -191,7 +223,11 @@ impl Decide for Batch {
     fn take_back(&mut self, at: usize, now: Now, found: Option<&[u8]>) -> Option<Change> {
         let key = self.change.get(at)?;
         let paid = self.came.paid.iter();
-        let mut paid = paid.filter(|(name, _)| wants::meter(name) == *key).peekable();
+        let is_paid = |name| {
+            let meter = wants::meter(name);
+            meter == *key || wants::apart(meter) == *key
+        };
+        let mut paid = paid.filter(|(name, _)| is_paid(name)).peekable();
         // What is not a payment can be done again on top of what others made of it.
         paid.peek()?;
         let mut kept = codec::meter_read(found?, self.memory.lock().definitions()).ok()?;

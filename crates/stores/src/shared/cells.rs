@@ -29,12 +29,24 @@ pub enum Kind {
     Settled,
     /// A meter.
     Meter,
+    /// A receipt that was settled, of a limit that is spread: it lies with the meter.
+    SpreadSettled,
+    /// A meter of a limit that is spread: it lies apart from all others.
+    SpreadMeter,
 }
 
 impl Kind {
     /// All kinds, in order.
-    pub const ALL: [Self; 6] =
-        [Self::Epoch, Self::Record, Self::Limit, Self::Own, Self::Settled, Self::Meter];
+    pub const ALL: [Self; 8] = [
+        Self::Epoch,
+        Self::Record,
+        Self::Limit,
+        Self::Own,
+        Self::Settled,
+        Self::Meter,
+        Self::SpreadSettled,
+        Self::SpreadMeter,
+    ];
 
     /// One letter, as keys begin with it. Never changes.
     pub fn letter(self) -> char {
@@ -45,7 +57,19 @@ impl Kind {
             Self::Record => 'r',
             Self::Settled => 's',
             Self::Meter => 'm',
+            Self::SpreadSettled => 'y',
+            Self::SpreadMeter => 'x',
         }
+    }
+
+    /// Whether such a cell lies apart if its limit is spread.
+    pub(crate) fn may_lie_apart(self) -> bool {
+        matches!(self, Self::Settled | Self::Meter) || self.is_spread()
+    }
+
+    /// Whether such a cell lies apart from all others.
+    pub fn is_spread(self) -> bool {
+        matches!(self, Self::SpreadSettled | Self::SpreadMeter)
     }
 }
 
@@ -97,8 +121,9 @@ pub trait Decide: Send {
     fn decide(&mut self, now: Now, found: &Found) -> Vec<Change>;
 
     /// Of a store that cannot write several cells together: says what takes its part back from a cell
-    /// that was written as [`Self::decide`] last said and that others have changed since; `None`: it stays
-    /// as they left it. A cell that nobody has changed since is put back as it was without asking.
+    /// that was written as [`Self::decide`] last said and that others may have changed since; `None`: it
+    /// stays as they left it. A store may put back a cell that nobody has changed since as it was,
+    /// without asking.
     fn take_back(&mut self, at: usize, now: Now, found: Option<&[u8]>) -> Option<Change>;
 
     /// The same change in a form that a store may decide by itself, if it is one of that kind: then
@@ -131,6 +156,10 @@ pub trait Cells: Send + Sync {
     /// Whether the cells of one change are written together. If not, requests go apart, so that few
     /// changes are of more than one cell.
     fn writes_together(&self) -> bool;
+
+    /// Whether meters of limits that are spread lie apart, so that they are changed by themselves. If not,
+    /// no cell is of such a kind.
+    fn spreads(&self) -> bool;
 
     /// How many changes of one process are worth having under way at a time.
     fn changes_max(&self) -> usize;

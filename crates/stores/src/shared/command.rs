@@ -295,7 +295,7 @@ impl Command for Configure {
 fn configure(change: &Configure, opened: &mut Opened) -> Result<(), ConfigureError> {
     opened.write(&change.write)?;
     for (name, definition) in &change.limits {
-        opened.till.define(name, definition.clone());
+        opened.till.define(name, definition.clone())?;
     }
     for (limit, partition, definition) in &change.overrides {
         opened.till.override_partition(limit, partition, definition.clone())?;

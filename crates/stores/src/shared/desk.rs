@@ -2,12 +2,13 @@
 //! one change. Nobody waits for more to come.
 
 use super::agree::agree;
-use super::apart;
+use super::apart::{self, Group};
 use super::batch::{Again, Asked, Batch, Request};
 use super::cells::{Cells, Wanted};
 use super::command::Command;
 use super::condition::Condition;
 use super::memory::Memory;
+use super::wants::Wants;
 use parking_lot::Mutex;
 use std::sync::Arc;
 use tokio::sync::{Semaphore, mpsc, oneshot};
@@ -19,6 +20,8 @@ use tollgate_core::contract::{Answer, StoreError};
 const TOGETHER_MAX: usize = 512;
 /// Most requests that wait: more are refused, since the store is far behind.
 const WAITING_MAX: usize = 65_536;
+/// Most changes under way of limits that are spread: each is small, and of one server of several.
+const SPREAD_MAX: usize = 128;
 /// How often something may turn out not to be as it was remembered.
 const AGAIN_MAX: usize = 8;
 
@@ -71,7 +74,8 @@ impl Desk {
         // of one meter would only be in each other's way.
         let together_max = if cells.writes_together() { changes_max } else { 1 };
         let permits = Arc::new(Semaphore::new(together_max));
-        let changes = Arc::new(Semaphore::new(changes_max));
+        let parts_max = if cells.spreads() { SPREAD_MAX } else { changes_max };
+        let changes = Arc::new(Semaphore::new(parts_max));
         let memory = Arc::new(Mutex::new(memory));
         let condition = Arc::<Condition>::default();
         let (agreeing, noting, reach) = (Arc::default(), condition.clone(), Arc::default());
@@ -118,6 +122,18 @@ async fn told<T>(answer: oneshot::Receiver<Answer<T>>) -> Answer<T> {
 
 fn ended() -> StoreError {
     StoreError::Failed { reason: "the runtime on which it was opened has ended".to_owned() }
+}
+
+fn keeps_forgetting() -> StoreError {
+    let reason = "it keeps forgetting: is something removing its keys?".to_owned();
+    StoreError::Failed { reason }
+}
+
+/// What came of a change.
+enum Made {
+    Done,
+    /// Nothing yet: its cells do not lie where they were looked for.
+    Elsewhere,
 }
 
 #[derive(Clone)]
@@ -168,50 +184,108 @@ impl Clerk {
         left
     }
 
-    async fn see_to(&self, requests: Vec<Box<dyn Asked>>) {
-        let batch = |requests| Batch::new(requests, self.memory.clone());
-        if self.cells.writes_together() {
-            return self.make(batch(requests).written_together()).await;
+    /// Those whose cells turn out to lie elsewhere are seen to again.
+    async fn see_to(&self, mut requests: Vec<Box<dyn Asked>>) {
+        for _ in 0..AGAIN_MAX {
+            requests = self.see_to_once(requests).await;
+            if requests.is_empty() {
+                return;
+            }
         }
-        let begun = Instant::now();
-        for round in apart::rounds(requests) {
+        requests.into_iter().for_each(|request| request.answer(Err(keeps_forgetting())));
+    }
+
+    async fn see_to_once(&self, requests: Vec<Box<dyn Asked>>) -> Vec<Box<dyn Asked>> {
+        if !self.cells.writes_together() {
+            return self.make_apart(apart::rounds(requests)).await;
+        }
+        let (together, spread) = self.parted(requests);
+        if spread.is_empty() {
+            return self.make(self.batch(together).written_together()).await;
+        }
+        let together = async {
+            match together.is_empty() {
+                true => Vec::new(),
+                false => self.make(self.batch(together).written_together()).await,
+            }
+        };
+        let rounds = apart::rounds_by_place(spread, &self.memory.lock());
+        let (mut left, others) = tokio::join!(together, self.make_apart(rounds));
+        left.extend(others);
+        left
+    }
+
+    /// Those whose cells lie together, and the others.
+    fn parted(&self, requests: Vec<Box<dyn Asked>>) -> (Group, Group) {
+        let memory = self.memory.lock();
+        if !memory.has_spread() {
+            return (requests, Vec::new());
+        }
+        requests.into_iter().partition(|request| {
+            let mut wants = Wants::default();
+            request.wants(&mut wants);
+            memory.put_apart(&mut wants);
+            !wants.read.iter().chain(&wants.change).any(|cell| cell.kind.is_spread())
+        })
+    }
+
+    fn batch(&self, requests: Vec<Box<dyn Asked>>) -> Batch {
+        Batch::new(requests, self.memory.clone())
+    }
+
+    /// Makes groups apart from each other; hands back those whose cells turn out to lie elsewhere.
+    async fn make_apart(&self, rounds: Vec<Vec<Group>>) -> Vec<Box<dyn Asked>> {
+        let (begun, mut left) = (Instant::now(), Vec::new());
+        for round in rounds {
             let mut under_way = JoinSet::new();
-            for part in round.into_iter().map(batch) {
+            for part in round.into_iter().map(|group| self.batch(group)) {
                 let clerk = self.clone();
                 under_way.spawn(async move {
                     let _permit = clerk.changes.acquire().await;
                     // Who waited for those for whom it was found out need not find out again.
                     let outage = clerk.reach.lock().outage_since(begun);
                     match outage {
-                        Some(error) => part.answer(Err(error)),
+                        Some(error) => {
+                            part.answer(Err(error));
+                            Vec::new()
+                        }
                         None => clerk.make(part).await,
                     }
                 });
             }
-            while under_way.join_next().await.is_some() {}
+            while let Some(made) = under_way.join_next().await {
+                left.extend(made.into_iter().flatten());
+            }
         }
+        left
     }
 
-    async fn make(&self, mut batch: Batch) {
+    /// Answers all, or hands back those whose cells turn out to lie elsewhere.
+    async fn make(&self, mut batch: Batch) -> Vec<Box<dyn Asked>> {
         let begun = Instant::now();
-        let outcome = self.made(&mut batch).await;
+        let outcome = match self.made(&mut batch).await {
+            Ok(Made::Elsewhere) => return batch.into_requests(),
+            Ok(Made::Done) => Ok(()),
+            Err(error) => Err(error),
+        };
         self.reach.lock().note((begun, Instant::now()), &outcome);
         batch.answer(outcome);
+        Vec::new()
     }
 
-    async fn made(&self, batch: &mut Batch) -> Answer<()> {
+    async fn made(&self, batch: &mut Batch) -> Answer<Made> {
         for _ in 0..AGAIN_MAX {
             let (read, change) = batch.wanted();
             let wanted = Wanted { read: &read, change: &change };
             self.condition.noted(self.cells.change(wanted, batch).await)?;
             match batch.came()? {
-                None => return Ok(()),
+                None => return Ok(Made::Done),
                 Some(Again::Epoch) => self.agree().await?,
                 Some(Again::Own) => {}
+                Some(Again::Elsewhere) => return Ok(Made::Elsewhere),
             }
         }
-        let reason = "it keeps forgetting: is something removing its keys?".to_owned();
-        Err(StoreError::Failed { reason })
+        Err(keeps_forgetting())
     }
 
     async fn agree(&self) -> Answer<()> {

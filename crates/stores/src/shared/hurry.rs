@@ -53,6 +53,10 @@ impl Hurry<'_> {
             return None;
         }
         let owed = ask.owed();
+        // With others, one that is spread is refused, and that is said elsewhere.
+        if owed.len() > 1 && owed.iter().any(|((limit, _), _)| self.memory.is_spread(limit)) {
+            return None;
+        }
         for (name, _) in &owed {
             if !known.contains_key(name) {
                 known.insert(name.clone(), self.rules(name)?);
@@ -65,7 +69,10 @@ impl Hurry<'_> {
         .ok()?;
         let lines = owed.iter().map(|(name, weight)| {
             let Rules { text, seen, definition } = known.get(name)?.clone();
-            let at = self.change.binary_search(&wants::meter(name)).ok()?;
+            let meter = wants::meter(name);
+            let is_spread = self.memory.is_spread(&name.0);
+            let meter = if is_spread { wants::apart(meter) } else { meter };
+            let at = self.change.binary_search(&meter).ok()?;
             Some(QuickLine { at, rules: text, seen, definition, weight: *weight })
         });
         Some(QuickAsk { count: 1, life: ask.life, lines: lines.collect::<Option<_>>()? })

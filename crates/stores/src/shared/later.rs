@@ -24,6 +24,8 @@ pub struct LaterCells {
 pub struct Nature {
     /// See [`Cells::writes_together`].
     pub writes_together: bool,
+    /// See [`Cells::spreads`].
+    pub spreads: bool,
     /// See [`Cells::changes_max`].
     pub changes_max: usize,
 }
@@ -77,6 +79,10 @@ impl Cells for LaterCells {
 
     fn writes_together(&self) -> bool {
         self.nature.writes_together
+    }
+
+    fn spreads(&self) -> bool {
+        self.nature.spreads
     }
 
     fn changes_max(&self) -> usize {

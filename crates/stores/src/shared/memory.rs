@@ -4,6 +4,7 @@ use super::ahead::Lending;
 use super::cells::{CellKey, Kind};
 use super::codec::{self, Definitions, Epoch};
 use super::news::News;
+use super::wants::{self, Wants};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use tollgate_core::LimitName;
@@ -17,6 +18,9 @@ const KNOWN_MAX: usize = 10_000;
 pub(super) struct Memory {
     remembered: Remembered,
     definitions: Definitions,
+    /// Limits that are spread; none where the store does not spread them.
+    spread: BTreeSet<LimitName>,
+    spreads: bool,
     /// Rules of limits and of partitions, as they were last seen.
     known: BTreeMap<CellKey, Known>,
     lending: Lending,
@@ -41,8 +45,8 @@ pub(super) struct Known {
 
 impl Memory {
     /// Nothing yet. What is learnt of limits that lend, and of those that changed, is told there.
-    pub(super) fn new(lending: Lending, news: Arc<News>) -> Self {
-        Self { lending, news, ..Self::default() }
+    pub(super) fn new(lending: Lending, news: Arc<News>, spreads: bool) -> Self {
+        Self { lending, news, spreads, ..Self::default() }
     }
 
     pub(super) fn remembered(&self) -> Remembered {
@@ -70,6 +74,49 @@ impl Memory {
         let new: Vec<_> = new.collect();
         if !new.is_empty() {
             Arc::make_mut(&mut self.remembered.with_own).extend(new);
+        }
+    }
+
+    /// Whether the meters of some limit lie apart.
+    pub(super) fn has_spread(&self) -> bool {
+        !self.spread.is_empty()
+    }
+
+    /// Whether the meters of a limit lie apart.
+    pub(super) fn is_spread(&self, limit: &LimitName) -> bool {
+        !self.spread.is_empty() && self.spread.contains(limit)
+    }
+
+    /// Whether the store keeps meters apart at all.
+    pub(super) fn spreads(&self) -> bool {
+        self.spreads
+    }
+
+    /// Limits that are spread, or not, as they were read.
+    pub(super) fn note_spread(&mut self, limits: &[(LimitName, bool)]) {
+        for (limit, is_spread) in limits {
+            match is_spread {
+                true if self.spreads => self.spread.insert(limit.clone()),
+                _ => self.spread.remove(limit),
+            };
+        }
+    }
+
+    /// Has cells lie apart that do, of those that were asked for.
+    pub(super) fn put_apart(&self, wants: &mut Wants) {
+        if self.spread.is_empty() {
+            return;
+        }
+        for cells in [&mut wants.read, &mut wants.change] {
+            let apart = std::mem::take(cells).into_iter().map(|cell| {
+                let limit = LimitName::new(&cell.name);
+                if limit.is_ok_and(|limit| self.is_spread(&limit)) {
+                    wants::apart(cell)
+                } else {
+                    cell
+                }
+            });
+            *cells = apart.collect();
         }
     }
 

@@ -22,6 +22,8 @@ pub(super) struct Opened {
     pub(super) epoch: Option<Epoch>,
     /// Of limits that have partitions with rules of their own.
     pub(super) with_own: Vec<LimitName>,
+    /// Of each limit, whether it is spread.
+    pub(super) spread: Vec<(LimitName, bool)>,
     records: BTreeMap<Key, Kept>,
     written: Vec<Key>,
 }
@@ -36,15 +38,25 @@ impl Opened {
     ) -> Result<Self, StoreError> {
         let (epoch, with_own) = (None, Vec::new());
         let (records, written) = (BTreeMap::new(), Vec::new());
-        let mut opened = Self { till, epoch, with_own, records, written };
+        let mut opened = Self { till, epoch, with_own, spread: Vec::new(), records, written };
         for (key, value) in keys.zip(found) {
-            let Some(value) = value else { continue };
+            let Some(value) = value else {
+                opened.note_missing(key);
+                continue;
+            };
             opened.put(key, value, definitions).map_err(|_| unreadable(key))?;
         }
         if let Some(lost) = opened.epoch.and_then(|epoch| epoch.lost) {
             opened.till.lost_at(lost);
         }
         Ok(opened)
+    }
+
+    /// A limit that is not there is not spread.
+    fn note_missing(&mut self, key: &CellKey) {
+        if let (Kind::Limit, Ok(limit)) = (key.kind, LimitName::new(&key.name)) {
+            self.spread.push((limit, false));
+        }
     }
 
     fn put(
@@ -66,17 +78,18 @@ impl Opened {
                 if rules.has_own {
                     self.with_own.push(limit()?);
                 }
+                self.spread.push((limit()?, rules.is_spread()));
                 self.till.put_limit(limit()?, rules);
             }
             Kind::Own => {
                 let rules = codec::timeline_read(value, definitions)?;
                 self.till.put_own(limit()?, part()?.ok_or(Unreadable)?, rules);
             }
-            Kind::Settled => {
+            Kind::Settled | Kind::SpreadSettled => {
                 let part = key.part.as_deref().ok_or(Unreadable)?;
                 self.till.put_settled(settled(limit()?, part).ok_or(Unreadable)?);
             }
-            Kind::Meter => {
+            Kind::Meter | Kind::SpreadMeter => {
                 let meter = codec::meter_read(value, definitions)?;
                 self.till.put_meter((limit()?, part()?), meter);
             }
@@ -143,8 +156,8 @@ impl Opened {
         });
         let all = records.chain(limits).chain(own).chain(settled).chain(meters);
         let placed = all.filter_map(|(key, value, life)| {
-            let at = keys.binary_search(&key).ok()?;
-            Some(Change { at, value, life })
+            let at = keys.binary_search(&key).or_else(|_| keys.binary_search(&wants::apart(key)));
+            Some(Change { at: at.ok()?, value, life })
         });
         placed.collect()
     }

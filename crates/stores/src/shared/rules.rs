@@ -2,9 +2,13 @@
 //!
 //! `b100/60000000000/150/0` is a token bucket of 100 per minute with a burst of 150 and no guard; `f` is
 //! a fixed window, on the calendar of a zone after `@`; `s` a sliding window; `c` a concurrency. Several
-//! are joined by `;`, and last may come `a` with what is taken ahead. Spans are nanoseconds. What was written once is read for good.
+//! are joined by `;`, then may come `a` with what is taken ahead, and last `x` if it is spread. Spans are
+//! nanoseconds. What was written once is read for good.
 
 use tollgate_core::{Align, Definition, Limit, RuleSpec, Span};
+
+/// Ends the text of a limit that is spread.
+const SPREAD: &str = ";x";
 
 /// The rules of a definition.
 pub(super) fn written(definition: &Definition) -> String {
@@ -13,6 +17,9 @@ pub(super) fn written(definition: &Definition) -> String {
     let ahead = definition.limit().taken_ahead();
     if !ahead.is_zero() {
         text.push_str(&format!(";a{}", ahead.as_nanos()));
+    }
+    if definition.limit().is_spread() {
+        text.push_str(SPREAD);
     }
     text
 }
@@ -40,12 +47,18 @@ fn rule(rule: &RuleSpec) -> String {
 
 /// The definition that was written so, with what is taken ahead; `None` if none was.
 pub(super) fn read(text: &str) -> Option<Definition> {
+    let (text, is_spread) = match text.strip_suffix(SPREAD) {
+        Some(text) => (text, true),
+        None => (text, false),
+    };
     let (rules, ahead) = match text.split_once(";a") {
         Some((rules, ahead)) => (rules, Span::from_nanos(ahead.parse().ok()?)),
         None => (text, Span::ZERO),
     };
     let rules = rules.split(';').map(read_rule).collect::<Option<Vec<_>>>()?;
-    Definition::new(Limit::of(rules).ahead(ahead)).ok()?.with_ahead().ok()
+    let limit = Limit::of(rules).ahead(ahead);
+    let limit = if is_spread { limit.spread() } else { limit };
+    Definition::new(limit).ok()?.with_ahead().ok()
 }
 
 fn read_rule(text: &str) -> Option<RuleSpec> {
@@ -87,6 +100,11 @@ mod tests {
             (
                 Limit::fixed_window(5, Span::from_days(1)).on_calendar("Europe/Berlin"),
                 "f5/86400000000000/0@Europe/Berlin",
+            ),
+            (Limit::per_minute(1).spread(), "b1/60000000000/1/0;x"),
+            (
+                Limit::per_minute(1).burst(9).ahead(Span::from_secs(1)).spread(),
+                "b1/60000000000/9/0;a1000000000;x",
             ),
             (Limit::sliding_window(7, minute).and(Limit::concurrency(3)), "s7/60000000000/0;c3"),
         ];

@@ -70,6 +70,29 @@ pub(super) fn meter((name, partition): &MeterName) -> CellKey {
     CellKey { kind: Kind::Meter, name: name.as_str().into(), part }
 }
 
+/// The cell of a limit that is spread.
+pub(super) fn apart(cell: CellKey) -> CellKey {
+    let kind = match cell.kind {
+        Kind::Meter => Kind::SpreadMeter,
+        Kind::Settled => Kind::SpreadSettled,
+        other => other,
+    };
+    CellKey { kind, ..cell }
+}
+
+/// Stands for all cells that lie together with one: the meter of a limit that is spread, or the one cell that
+/// lies where all others do.
+pub(super) fn place(cell: &CellKey) -> CellKey {
+    let part = match cell.kind {
+        Kind::SpreadMeter => cell.part.as_deref(),
+        Kind::SpreadSettled => {
+            cell.part.as_deref().and_then(|part| part.split_once(':')).map(|(_, part)| part)
+        }
+        _ => return epoch(),
+    };
+    CellKey { kind: Kind::SpreadMeter, name: cell.name.clone(), part: part.map(Into::into) }
+}
+
 pub(super) fn record(key: &Key) -> CellKey {
     CellKey { kind: Kind::Record, name: key.as_str().into(), part: None }
 }

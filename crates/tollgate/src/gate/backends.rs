@@ -20,7 +20,7 @@ pub(super) fn redis(url: &str, sharing: &Sharing) -> Connecting {
             Ok(cells)
         })
     });
-    Ok((Nature { writes_together: true, changes_max: CHANGES_MAX }, connect))
+    Ok((Nature { writes_together: true, spreads: true, changes_max: CHANGES_MAX }, connect))
 }
 
 #[cfg(feature = "postgres")]
@@ -36,7 +36,7 @@ pub(super) fn postgres(url: &str, sharing: &Sharing) -> Connecting {
             Ok(cells)
         })
     });
-    Ok((Nature { writes_together: true, changes_max }, connect))
+    Ok((Nature { writes_together: true, spreads: false, changes_max }, connect))
 }
 
 #[cfg(feature = "nats")]
@@ -52,7 +52,7 @@ pub(super) fn nats(url: &str, sharing: &Sharing) -> Connecting {
             Ok(cells)
         })
     });
-    Ok((Nature { writes_together: false, changes_max: CHANGES_MAX }, connect))
+    Ok((Nature { writes_together: false, spreads: false, changes_max: CHANGES_MAX }, connect))
 }
 
 #[cfg(not(feature = "redis"))]

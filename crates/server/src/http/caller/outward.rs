@@ -79,13 +79,15 @@ impl Caller {
 
     fn toll(&self, mut error: TollError) -> TollError {
         use TollError::{
-            BodyNotJson, NoPartition, NoWeight, UnknownLimit, WeightOverCapacity, WeightZero,
+            BodyNotJson, NoPartition, NoWeight, Spread, UnknownLimit, WeightOverCapacity,
+            WeightZero,
         };
         if let UnknownLimit { limit }
         | WeightZero { limit }
         | WeightOverCapacity { limit, .. }
         | BodyNotJson { limit, .. }
         | NoPartition { limit, .. }
+        | Spread { limit }
         | NoWeight { limit, .. } = &mut error
         {
             *limit = self.limit(limit.clone());
@@ -101,8 +103,9 @@ impl Caller {
     }
 
     fn meter(&self, error: MeterError) -> MeterError {
-        use MeterError::{TooManyOverrides, UnknownLimit};
+        use MeterError::{SpreadStays, TooManyOverrides, UnknownLimit};
         match error {
+            SpreadStays { limit } => SpreadStays { limit: self.limit(limit) },
             UnknownLimit { limit } => UnknownLimit { limit: self.limit(limit) },
             TooManyOverrides { limit } => TooManyOverrides { limit: self.limit(limit) },
             other => other,
