@@ -54,6 +54,7 @@ impl Default for Settings {
 /// Cells in a PostgreSQL database.
 pub struct PostgresCells {
     pool: Pool,
+    schema: SchemaName,
     scripts: Scripts,
     sweeper: Mutex<Sweeper>,
     settings: Settings,
@@ -100,10 +101,14 @@ impl PostgresCells {
     async fn open(pool: Pool, settings: Settings) -> Answer<Self> {
         let schema = SchemaName::new(&settings.schema)?;
         let scripts = Scripts::new(&schema, settings.deadline);
-        let cells = Self { pool, scripts, sweeper: Mutex::default(), settings };
-        let prepared = schema::prepare(&cells.pool, &cells.scripts.begin, &schema);
-        cells.within_deadline(prepared).await?;
+        let cells = Self { pool, schema, scripts, sweeper: Mutex::default(), settings };
+        cells.within_deadline(cells.prepare()).await?;
         Ok(cells)
+    }
+
+    /// Makes the schema if it is missing.
+    async fn prepare(&self) -> Answer<()> {
+        schema::prepare(&self.pool, &self.scripts.begin, &self.schema).await
     }
 
     async fn within_deadline<T>(&self, doing: impl Future<Output = Answer<T>>) -> Answer<T> {

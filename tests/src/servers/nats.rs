@@ -1,8 +1,9 @@
 //! NATS with JetStream: one server for all tests, and servers that one test may stop.
 
 use super::{Server, folder, free_port};
-use std::env;
+use std::path::Path;
 use std::sync::LazyLock;
+use std::{env, fs};
 
 /// Where a NATS is that tests may make buckets in; without it one is started.
 const VARIABLE: &str = "TOLLGATE_TEST_NATS";
@@ -21,28 +22,42 @@ pub(crate) fn shared() -> &'static str {
 
 /// A NATS of one test's own, empty at the start.
 pub(crate) struct NatsServer {
-    _server: Server,
+    pub(crate) server: Server,
     port: u16,
 }
 
 impl NatsServer {
     pub(crate) fn start() -> Self {
         let folder = folder();
-        Self::run(&folder, &["--jetstream", "--store_dir", &folder])
+        Self::run(free_port(), &folder, &["--jetstream", "--store_dir", &folder])
+    }
+
+    /// On a port that was one's before, with data that is the test's to keep.
+    pub(crate) fn start_on(port: u16, data: &Path) -> Self {
+        let data = data.to_str().expect("its path is text");
+        Self::run(port, &folder(), &["--jetstream", "--store_dir", data])
+    }
+
+    /// One whose JetStream has no more room than this.
+    pub(crate) fn start_with_room(bytes: u64) -> Self {
+        let folder = folder();
+        let settings = format!("jetstream {{ store_dir: \"{folder}\", max_file: {bytes} }}\n");
+        let file = format!("{folder}/settings.conf");
+        fs::write(&file, settings).expect("the folder takes a file");
+        Self::run(free_port(), &folder, &["--config", &file])
     }
 
     /// One that keeps nothing.
     pub(crate) fn start_without_jetstream() -> Self {
-        Self::run(&folder(), &[])
+        Self::run(free_port(), &folder(), &[])
     }
 
-    fn run(folder: &str, settings: &[&str]) -> Self {
-        let port = free_port();
+    fn run(port: u16, folder: &str, settings: &[&str]) -> Self {
         let text = port.to_string();
         let mut command = vec!["nats-server", "--addr", "127.0.0.1", "--port", &text];
         command.extend(settings);
         let is_ready = |line: &str| line.contains("Server is ready");
-        Self { _server: Server::start(&command, folder, is_ready), port }
+        Self { server: Server::start(&command, folder, is_ready), port }
     }
 
     pub(crate) fn port(&self) -> u16 {

@@ -31,7 +31,12 @@ pub(crate) struct PostgresServer {
 
 impl PostgresServer {
     pub(crate) fn start() -> Self {
-        let (folder, port) = (folder(), free_port());
+        Self::start_on(free_port(), &[])
+    }
+
+    /// On a port that was one's before, with more settings.
+    pub(crate) fn start_on(port: u16, settings: &[&str]) -> Self {
+        let folder = folder();
         if is_root() {
             run("chown", &["postgres", &folder]);
         }
@@ -47,6 +52,7 @@ impl PostgresServer {
         command.extend(["-D", data, "-p", &port_text, "-c", "listen_addresses=127.0.0.1"]);
         command.extend(["-c", "unix_socket_directories=", "-c", "fsync=off"]);
         command.extend(["-c", "max_connections=300"]);
+        command.extend(settings.iter().flat_map(|setting| ["-c", setting]));
         let is_ready = |line: &str| line.contains("database system is ready to accept connections");
         // Killed, it would leave shared memory behind.
         Self { _server: Server::start_until("QUIT", &command, &folder, is_ready), port }

@@ -1,6 +1,7 @@
 //! Stores that fail as real ones do: told within the deadline, never more granted than there is, and all
 //! right again by itself.
 
+mod nats;
 mod postgres;
 pub(super) mod proxy;
 mod redis;

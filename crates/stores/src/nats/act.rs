@@ -41,7 +41,13 @@ impl NatsCells {
     ) -> Answer<()> {
         let mut tries = 0;
         loop {
-            let (now, found, seen) = self.inside.look(wanted).await?;
+            let looked = match self.inside.look(wanted).await {
+                Err(error) if !self.inside.bucket.make_again().await? => return Err(error),
+                // It came back empty.
+                Err(_) => self.inside.look(wanted).await,
+                looked => looked,
+            };
+            let (now, found, seen) = looked?;
             let mut changes = decide.decide(now, &found);
             changes.retain(|change| change.at < seen.len());
             changes.sort_by_key(|change| change.at);

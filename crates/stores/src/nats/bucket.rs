@@ -9,7 +9,9 @@ use async_nats::jetstream::stream::{
 };
 use async_nats::jetstream::{Context, ContextBuilder, kv};
 use futures_util::StreamExt;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use tokio::sync::Mutex;
 use tollgate_core::Timestamp;
 use tollgate_core::contract::Answer;
 
@@ -23,6 +25,11 @@ const PATIENCE_PART: u32 = 16;
 pub(super) struct Bucket {
     context: Context,
     stream: Stream,
+    name: String,
+    /// It was found that there is no such bucket.
+    is_gone: AtomicBool,
+    /// Held by whoever finds that out.
+    looking: Mutex<()>,
     /// What comes before a key to make it a subject.
     prefix: String,
     /// Whether a server may be asked that is not the leader.
@@ -76,10 +83,47 @@ impl Bucket {
         let is_direct_exact = has_direct && config.num_replicas <= 1;
         let (prefix, stream) = (store.prefix, store.stream);
         let patience = (deadline / PATIENCE_PART).max(Duration::from_millis(1));
-        let bucket = Self { context, stream, prefix, has_direct, is_direct_exact, patience };
+        let (name, is_gone, looking) = (name.to_owned(), AtomicBool::new(false), Mutex::default());
+        let bucket = Self {
+            context,
+            stream,
+            name,
+            is_gone,
+            looking,
+            prefix,
+            has_direct,
+            is_direct_exact,
+            patience,
+        };
         // One that another process is just making may be shown before it takes anything.
         bucket.oldest(ABSENT).await?;
         Ok(bucket)
+    }
+
+    /// Makes the bucket again if it was found that it is gone; says whether it was.
+    pub(super) async fn make_again(&self) -> Answer<bool> {
+        if !self.is_gone.swap(false, Ordering::Relaxed) {
+            return Ok(false);
+        }
+        tracing::warn!(bucket = self.name, "the bucket is gone: it is made again");
+        make(&self.context, &self.name).await?;
+        self.oldest(ABSENT).await?;
+        Ok(true)
+    }
+
+    /// Whether the server says that there is no such bucket. One asks at a time: the server may be slow
+    /// because it has much to do.
+    async fn is_missing(&self) -> bool {
+        let Ok(_looking) = self.looking.try_lock() else { return false };
+        let looked = self.context.get_stream(format!("KV_{}", self.name)).await;
+        looked.is_err_and(|error| fault::is_no_bucket(&error))
+    }
+
+    fn note_gone<E>(&self, error: E, is_gone: impl Fn(&E) -> bool) -> E {
+        if is_gone(&error) {
+            self.is_gone.store(true, Ordering::Relaxed);
+        }
+        error
     }
 
     /// What is under a key.
@@ -87,9 +131,10 @@ impl Bucket {
         let subject = self.subject(key);
         if self.is_direct_exact {
             let ask = || self.stream.direct_get_last_for_subject(subject.as_str());
-            shown(self.until_answered(ask).await)
+            shown(self.until_answered(ask).await?)
         } else {
-            shown_by_leader(self.stream.get_last_raw_message_by_subject(&subject).await)
+            let answer = self.stream.get_last_raw_message_by_subject(&subject).await;
+            shown_by_leader(answer.map_err(|error| self.note_gone(error, fault::is_no_stream)))
         }
         .map(|message| message.as_ref().map(entry))
     }
@@ -116,7 +161,7 @@ impl Bucket {
         match sent.map_err(fault::of_publishing)?.await {
             Ok(kept) => Ok(Ok(kept.sequence)),
             Err(error) if error.kind() == PublishErrorKind::WrongLastSequence => Ok(Err(Conflict)),
-            Err(error) => Err(fault::of_publishing(error)),
+            Err(error) => Err(fault::of_publishing(self.note_gone(error, fault::is_no_writer))),
         }
     }
 
@@ -133,7 +178,7 @@ impl Bucket {
         let (subject, from) = (self.subject(">"), revision.max(1));
         let message = if self.has_direct {
             let ask = || self.stream.direct_get_next_for_subject(subject.as_str(), Some(from));
-            shown(self.until_answered(ask).await)?
+            shown(self.until_answered(ask).await?)?
         } else {
             shown_by_leader(self.stream.get_first_raw_message_by_subject(subject, from).await)?
         };
@@ -156,15 +201,20 @@ impl Bucket {
     }
 
     /// Asks again, with more patience each time, while there is no answer. A server that has just made
-    /// the bucket, or was just chosen to lead, does not answer these questions at first, nor say so.
-    async fn until_answered<F>(&self, ask: impl Fn() -> F) -> F::Output
+    /// the bucket, or was just chosen to lead, does not answer these questions at first, nor say so; and
+    /// neither does one that has no such bucket, unless it is asked for it.
+    async fn until_answered<F>(&self, ask: impl Fn() -> F) -> Answer<F::Output>
     where
         F: Future,
     {
         let mut patience = self.patience;
         loop {
             if let Ok(answer) = tokio::time::timeout(patience, ask()).await {
-                return answer;
+                return Ok(answer);
+            }
+            if self.is_missing().await {
+                self.is_gone.store(true, Ordering::Relaxed);
+                return Err(fault::gone(&self.name));
             }
             patience *= 2;
         }

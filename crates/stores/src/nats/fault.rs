@@ -1,8 +1,8 @@
 //! What an error of NATS means for whoever asked.
 
 use async_nats::jetstream::context::{
-    CreateStreamError, CreateStreamErrorKind, KeyValueError, PublishError, PublishErrorKind,
-    RequestErrorKind,
+    CreateStreamError, CreateStreamErrorKind, GetStreamError, GetStreamErrorKind, KeyValueError,
+    PublishError, PublishErrorKind, RequestErrorKind,
 };
 use async_nats::jetstream::stream::{
     DirectGetError, DirectGetErrorKind, InfoError, LastRawMessageError, LastRawMessageErrorKind,
@@ -109,6 +109,28 @@ pub(super) fn of_listing(error: InfoError) -> StoreError {
         RequestErrorKind::InvalidSubject | RequestErrorKind::Other => by_cause(&error, reason),
         _ => StoreError::Unreachable { reason },
     }
+}
+
+/// The server knows of no such bucket.
+pub(super) fn is_no_bucket(error: &GetStreamError) -> bool {
+    let gone = ErrorCode::STREAM_NOT_FOUND;
+    matches!(error.kind(), GetStreamErrorKind::JetStream(cause) if cause.error_code() == gone)
+}
+
+/// What to tell of a bucket that is gone, if it is not made again.
+pub(super) fn gone(name: &str) -> StoreError {
+    StoreError::Unreachable { reason: format!("the bucket {name} is gone") }
+}
+
+/// Nobody answers for the bucket that was to be written.
+pub(super) fn is_no_writer(error: &PublishError) -> bool {
+    error.kind() == PublishErrorKind::StreamNotFound
+}
+
+/// The leader knows of no such bucket.
+pub(super) fn is_no_stream(error: &LastRawMessageError) -> bool {
+    let gone = ErrorCode::STREAM_NOT_FOUND;
+    matches!(error.kind(), LastRawMessageErrorKind::JetStream(cause) if cause.error_code() == gone)
 }
 
 /// By the code of JetStream's that is somewhere below an error.

@@ -1,7 +1,7 @@
 //! What is asked of the database: a change, and the names of cells.
 
 use super::PostgresCells;
-use super::fault::{Tries, Trouble};
+use super::fault::{First, Tries, Trouble};
 use super::pool::Session;
 use super::row::{Keys, letter, system_time, timestamp};
 use super::sweeper::{Place, SWEEP_CELLS};
@@ -46,7 +46,25 @@ impl PostgresCells {
                     session.keep();
                     return Ok(());
                 }
-                Err(trouble) => tries.again_after(trouble)?,
+                Err(trouble) => {
+                    drop(session);
+                    self.again_after(trouble, &mut tries).await?;
+                }
+            }
+        }
+    }
+
+    /// Sees to what an operation lacked, or says that it cannot be done. A schema that is gone is made
+    /// again: the database came back empty.
+    async fn again_after(&self, trouble: Trouble, tries: &mut Tries) -> Answer<()> {
+        match tries.again_after(trouble)? {
+            First::Nothing => Ok(()),
+            First::Make => {
+                tracing::warn!(
+                    schema = self.settings.schema,
+                    "the schema is gone: it is made again"
+                );
+                self.prepare().await
             }
         }
     }
@@ -222,7 +240,10 @@ impl PostgresCells {
                     session.keep();
                     return rows.iter().map(name).collect();
                 }
-                Err(error) => tries.again_after(Trouble::before_commit(error))?,
+                Err(error) => {
+                    drop(session);
+                    self.again_after(Trouble::before_commit(error), &mut tries).await?;
+                }
             }
         }
     }

@@ -25,22 +25,36 @@ impl Trouble {
 /// How often an operation is tried anew.
 pub(super) struct Tries {
     broken: usize,
+    missing: usize,
+}
+
+/// What to do before an operation is tried anew.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum First {
+    /// Nothing.
+    Nothing,
+    /// Make what is missing: the schema is not what it was.
+    Make,
 }
 
 impl Tries {
     /// Each of so many connections may turn out to be broken.
     pub(super) fn new(connections: usize) -> Self {
-        Self { broken: connections }
+        Self { broken: connections, missing: 1 }
     }
 
     /// Says whether to try anew, which is until the deadline if others were in the way.
-    pub(super) fn again_after(&mut self, trouble: Trouble) -> Result<(), StoreError> {
+    pub(super) fn again_after(&mut self, trouble: Trouble) -> Result<First, StoreError> {
         if is_undone_by_others(&trouble.error) {
-            return Ok(());
+            return Ok(First::Nothing);
         }
         if is_broken(&trouble.error) && !trouble.may_be_done && self.broken > 0 {
             self.broken -= 1;
-            return Ok(());
+            return Ok(First::Nothing);
+        }
+        if is_missing(&trouble.error) && self.missing > 0 {
+            self.missing -= 1;
+            return Ok(First::Make);
         }
         Err(of(trouble.error))
     }
@@ -88,7 +102,7 @@ fn cure(code: &SqlState) -> &'static str {
         "28000" | "28P01" => ": check user and password of the url",
         "3D000" => ": make the database, or name another in the url",
         "3F000" | "42P01" | "42703" => {
-            ": the schema was changed; start anew to make what is missing"
+            ": the schema was changed; remove all of it, or put back what is missing"
         }
         "42501" => ": grant the role USAGE on the schema and all rights on its tables",
         "53100" => ": make room on its disk",
@@ -118,6 +132,11 @@ fn is_broken(error: &Error) -> bool {
         }
         None => error.is_closed() || is_io(),
     }
+}
+
+/// There is no such schema, or no such table in it.
+fn is_missing(error: &Error) -> bool {
+    error.code().is_some_and(|code| matches!(code.code(), "3F000" | "42P01"))
 }
 
 /// Out of reach for now: gone, too slow, too busy, or one that only reads.
