@@ -1,5 +1,6 @@
 //! Servers of other makers that tests need: started on loopback, and gone when the test binary is.
 
+pub(crate) mod certificates;
 pub(crate) mod cluster;
 pub(crate) mod nats;
 pub(crate) mod postgres;

@@ -3,6 +3,7 @@
 mod ahead;
 mod cells;
 mod differential;
+mod encrypted;
 mod faults;
 mod limits;
 mod lives;

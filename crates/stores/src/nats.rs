@@ -14,6 +14,8 @@ mod sweeper;
 mod value;
 
 use crate::shared::cells::{Cells, Decide, Doing, Kind, Wanted};
+#[cfg(feature = "tls")]
+use crate::shared::tls::Trust;
 use bucket::Bucket;
 use clock::ServerClock;
 use std::sync::Arc;
@@ -66,7 +68,28 @@ impl NatsCells {
     /// # Errors
     /// The server cannot be reached, it has no JetStream, or the bucket can neither be used nor made.
     pub async fn connect(url: &str, settings: Settings) -> Answer<Self> {
-        let options = async_nats::ConnectOptions::new().name("tollgate");
+        Self::connect_by(async_nats::ConnectOptions::new(), url, settings).await
+    }
+
+    /// As [`Self::connect`], with whom to trust at a url such as `tls://host:4222`.
+    ///
+    /// # Errors
+    /// As [`Self::connect`], or there is nobody to trust.
+    #[cfg(feature = "tls")]
+    pub async fn connect_with_tls(url: &str, trust: &Trust, settings: Settings) -> Answer<Self> {
+        let mut options = async_nats::ConnectOptions::new();
+        if trust.is_given() || url.starts_with("tls://") {
+            options = options.tls_client_config(trust.config()?);
+        }
+        Self::connect_by(options, url, settings).await
+    }
+
+    async fn connect_by(
+        options: async_nats::ConnectOptions,
+        url: &str,
+        settings: Settings,
+    ) -> Answer<Self> {
+        let options = options.name("tollgate");
         let connected = tokio::time::timeout(settings.deadline, options.connect(url)).await;
         let client = connected.map_err(|_| too_late(&settings))?.map_err(fault::of_connecting)?;
         Self::with_client(client, settings).await

@@ -12,16 +12,23 @@ mod row;
 mod schema;
 mod script;
 mod sweeper;
+#[cfg(feature = "tls")]
+mod tls;
 
 pub use pool::{Lend, Lent};
+#[cfg(feature = "tls")]
+pub use tls::{Encrypted, Handshake, Rustls};
 
 use crate::shared::cells::{Cells, Decide, Doing, Kind, Wanted};
+#[cfg(feature = "tls")]
+use crate::shared::tls::Trust;
 use pool::Pool;
 use schema::SchemaName;
 use script::Scripts;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use sweeper::Sweeper;
+use tokio_postgres::config::SslMode;
 use tokio_postgres::tls::{MakeTlsConnect, TlsConnect};
 use tokio_postgres::{Config, NoTls, Socket};
 use tollgate_core::Now;
@@ -62,12 +69,20 @@ pub struct PostgresCells {
 
 impl PostgresCells {
     /// Connects to the database of a url, such as `postgres://user:password@host/database`, and makes
-    /// the schema if it is missing. Without TLS: see [`Self::connect_with_tls`].
+    /// the schema if it is missing. With `sslmode=require` or `verify-full` the connection is encrypted,
+    /// and the server's certificate checked against those that the system trusts; for others, see
+    /// [`Self::connect_with_tls`]. Otherwise it is not.
     ///
     /// # Errors
     /// The database cannot be reached, or the schema can neither be used nor made.
     pub async fn connect(url: &str, settings: Settings) -> Answer<Self> {
-        Self::connect_with_tls(url, NoTls, settings).await
+        if !asks_for_tls(url)? {
+            return Self::connect_with_tls(url, NoTls, settings).await;
+        }
+        #[cfg(feature = "tls")]
+        return Self::connect_with_tls(url, Rustls::new(&Trust::system())?, settings).await;
+        #[cfg(not(feature = "tls"))]
+        Err(fault::without_tls())
     }
 
     /// As [`Self::connect`], with TLS as the url's `sslmode` asks for it.
@@ -81,7 +96,7 @@ impl PostgresCells {
         T::TlsConnect: Send,
         <T::TlsConnect as TlsConnect<Socket>>::Future: Send,
     {
-        let mut config: Config = url.parse().map_err(fault::of_url)?;
+        let mut config = read(url)?;
         if config.get_application_name().is_none() {
             config.application_name("tollgate");
         }
@@ -119,6 +134,19 @@ impl PostgresCells {
             })
         })
     }
+}
+
+/// What a url says. A certificate is always checked in full.
+fn read(url: &str) -> Answer<Config> {
+    url.replace("sslmode=verify-full", "sslmode=require").parse().map_err(fault::of_url)
+}
+
+/// Whether a url asks for encryption, and does not only take it.
+///
+/// # Errors
+/// It is none.
+pub fn asks_for_tls(url: &str) -> Answer<bool> {
+    Ok(read(url)?.get_ssl_mode() == SslMode::Require)
 }
 
 impl Cells for PostgresCells {

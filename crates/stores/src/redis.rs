@@ -20,7 +20,10 @@ pub use link::Link;
 pub use quick::{Taken, Tried};
 
 use crate::shared::cells::{Cells, Decide, Doing, Kind, Wanted};
+#[cfg(feature = "tls")]
+use crate::shared::tls::Trust;
 use key::Keys;
+use link::Trusted;
 use redis::aio::ConnectionLike;
 use scripts::Scripts;
 use std::fmt;
@@ -79,8 +82,25 @@ impl RedisCells {
     /// # Errors
     /// The url or the prefix is none, the server cannot be reached, or lets us not in.
     pub async fn connect(url: &str, settings: Settings) -> Answer<Self> {
+        #[cfg(feature = "tls")]
+        return Self::connect_with_tls(url, &Trust::system(), settings).await;
+        #[cfg(not(feature = "tls"))]
+        Self::connect_trusting(url, &Trusted::default(), settings).await
+    }
+
+    /// As [`Self::connect`], with whom to trust at a url such as `rediss://host:6380`.
+    ///
+    /// # Errors
+    /// As [`Self::connect`], or there is nobody to trust.
+    #[cfg(feature = "tls")]
+    pub async fn connect_with_tls(url: &str, trust: &Trust, settings: Settings) -> Answer<Self> {
+        let trusted = Trusted { authorities: trust.pem()? };
+        Self::connect_trusting(url, &trusted, settings).await
+    }
+
+    async fn connect_trusting(url: &str, trusted: &Trusted, settings: Settings) -> Answer<Self> {
         let deadline = settings.deadline;
-        let connected = tokio::time::timeout(deadline, Link::to(url, deadline)).await;
+        let connected = tokio::time::timeout(deadline, Link::to(url, trusted, deadline)).await;
         Self::with_connection(connected.map_err(|_| fault::late(deadline))??, settings)
     }
 }

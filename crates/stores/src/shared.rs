@@ -22,6 +22,8 @@ mod news;
 mod open;
 pub mod quick;
 mod rules;
+#[cfg(feature = "tls")]
+pub mod tls;
 mod wants;
 
 use ahead::{Ahead, Lending};

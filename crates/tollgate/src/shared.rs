@@ -6,6 +6,8 @@
 
 pub use tollgate_stores::shared::cells::{self, Cells};
 pub use tollgate_stores::shared::later::{Connect, LaterCells, Nature};
+#[cfg(feature = "tls")]
+pub use tollgate_stores::shared::tls;
 pub use tollgate_stores::shared::{Shared, quick};
 
 #[cfg(feature = "nats")]

@@ -1,5 +1,6 @@
 //! NATS with JetStream: one server for all tests, and servers that one test may stop.
 
+use super::certificates::Certificates;
 use super::{Server, folder, free_port};
 use std::path::Path;
 use std::sync::LazyLock;
@@ -45,6 +46,14 @@ impl NatsServer {
         let file = format!("{folder}/settings.conf");
         fs::write(&file, settings).expect("the folder takes a file");
         Self::run(free_port(), &folder, &["--config", &file])
+    }
+
+    /// One that lets nobody in but over an encrypted connection.
+    pub(crate) fn start_encrypted(certificates: &Certificates) -> Self {
+        let (folder, Certificates { certificate, key, .. }) = (folder(), certificates);
+        let tls = ["--tls", "--tlscert", certificate, "--tlskey", key];
+        let settings = [["--jetstream", "--store_dir", &folder].as_slice(), &tls].concat();
+        Self::run(free_port(), &folder, &settings)
     }
 
     /// One that keeps nothing.

@@ -1,5 +1,6 @@
 //! PostgreSQL: one server for all tests, and servers that one test may stop.
 
+use super::certificates::Certificates;
 use super::{Server, folder, free_port};
 use std::path::Path;
 use std::process::Command;
@@ -56,6 +57,19 @@ impl PostgresServer {
         let is_ready = |line: &str| line.contains("database system is ready to accept connections");
         // Killed, it would leave shared memory behind.
         Self { _server: Server::start_until("QUIT", &command, &folder, is_ready), port }
+    }
+
+    /// One that takes encrypted connections, too.
+    pub(crate) fn start_encrypted(certificates: &Certificates) -> Self {
+        let Certificates { certificate, key, .. } = certificates;
+        if is_root() {
+            let folder = Path::new(key).parent().and_then(Path::to_str).unwrap();
+            run("chown", &["-R", "postgres", folder]);
+        }
+        run("chmod", &["0600", key]);
+        let (certificate, key) =
+            (format!("ssl_cert_file={certificate}"), format!("ssl_key_file={key}"));
+        Self::start_on(free_port(), &["ssl=on", &certificate, &key])
     }
 
     pub(crate) fn port(&self) -> u16 {

@@ -1,5 +1,6 @@
 //! Redis: one server for all tests, and servers that one test may stop.
 
+use super::certificates::Certificates;
 use super::{Server, folder, free_port};
 use std::env;
 use std::sync::LazyLock;
@@ -38,6 +39,17 @@ impl RedisServer {
         command.extend(settings);
         let is_ready = |line: &str| line.contains("Ready to accept connections");
         Self { server: Server::start(&command, &folder, is_ready), port }
+    }
+
+    /// One that lets nobody in but over an encrypted connection.
+    pub(crate) fn start_encrypted(certificates: &Certificates) -> Self {
+        let (port, Certificates { certificate, key, authority, .. }) = (free_port(), certificates);
+        let text = port.to_string();
+        let tls = ["--tls-port", &text, "--tls-cert-file", certificate, "--tls-key-file", key];
+        let others = ["--tls-ca-cert-file", authority, "--tls-auth-clients", "no"];
+        // Port 0 is none: what comes later counts.
+        let settings = [["--port", "0"].as_slice(), &tls, &others].concat();
+        Self::start_on(port, &settings)
     }
 
     pub(crate) fn url(&self) -> String {

@@ -26,6 +26,14 @@ const FULL: [ErrorCode; 6] = [
 pub(super) fn of_connecting(error: ConnectError) -> StoreError {
     // Neither user nor password is in what the client says.
     let reason = format!("NATS cannot be connected to: {error}");
+    // To try again would be of no use.
+    if reason.contains("certificate") {
+        return StoreError::Failed {
+            reason: format!(
+                "{reason}: name the authority that signed it, or put it among those of the system"
+            ),
+        };
+    }
     match error.kind() {
         ConnectErrorKind::ServerParse
         | ConnectErrorKind::Authentication

@@ -75,6 +75,14 @@ pub(super) fn of_url(error: Error) -> StoreError {
     StoreError::Failed { reason: format!("the url of PostgreSQL cannot be read: {}", deep(&error)) }
 }
 
+/// A url that asks for what this was built without.
+#[cfg(not(feature = "tls"))]
+pub(super) fn without_tls() -> StoreError {
+    StoreError::Failed {
+        reason: "the url asks for encryption, and this program was built without it: enable the feature tls, or leave sslmode out".to_owned(),
+    }
+}
+
 fn reason(error: &Error) -> String {
     let Some(db) = error.as_db_error() else { return format!("PostgreSQL: {}", deep(error)) };
     let cure = cure(db.code());
@@ -122,7 +130,9 @@ fn is_undone_by_others(error: &Error) -> bool {
 fn is_broken(error: &Error) -> bool {
     let is_io = || {
         let source = std::error::Error::source(error);
-        source.is_some_and(<dyn std::error::Error>::is::<std::io::Error>)
+        let io = source.and_then(<dyn std::error::Error>::downcast_ref::<std::io::Error>);
+        // A certificate that is not trusted will not be the next time.
+        io.is_some_and(|error| error.kind() != std::io::ErrorKind::InvalidData)
     };
     match error.code() {
         // An operator's doing, an idle transaction cut, or what stands before the server gone.

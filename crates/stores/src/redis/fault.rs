@@ -18,6 +18,9 @@ const AWAY: [&str; 8] = [
     "UNBLOCKED",
 ];
 
+/// What to do about a certificate that is not trusted.
+const CURE: &str = "name the authority that signed it, or put it among those of the system";
+
 /// Of an error of a command.
 pub(super) fn of(error: RedisError) -> StoreError {
     let (told, code) = (error.to_string(), error.code().unwrap_or_default());
@@ -34,6 +37,10 @@ pub(super) fn of(error: RedisError) -> StoreError {
         ErrorKind::Server(_) | ErrorKind::Extension if says(&AWAY) => {
             StoreError::Unreachable { reason: format!("Redis is not ready to write ({told})") }
         }
+        // To try again would be of no use.
+        ErrorKind::Io if has_word(&told, "certificate") => StoreError::Failed {
+            reason: format!("the certificate of Redis is not trusted: {CURE} ({told})"),
+        },
         ErrorKind::Io | ErrorKind::Parse | ErrorKind::ClusterConnectionNotFound => {
             StoreError::Unreachable { reason: format!("the connection to Redis is lost ({told})") }
         }

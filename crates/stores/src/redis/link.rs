@@ -35,17 +35,22 @@ impl std::fmt::Debug for Link {
 impl Link {
     /// Connects to the server of a url; to the whole cluster if that is what it is one of, or if the url
     /// names several.
-    pub(super) async fn to(url: &str, deadline: Duration) -> Result<Self, StoreError> {
+    pub(super) async fn to(
+        url: &str,
+        trusted: &Trusted,
+        deadline: Duration,
+    ) -> Result<Self, StoreError> {
         let urls = each_server(url);
         let nodes = urls.iter().map(|url| connection_info(url, deadline));
         let nodes = nodes.collect::<Result<Vec<_>, _>>()?;
         if let [node] = &nodes[..] {
-            let mut server = to_server(node.clone(), deadline).await.map_err(fault::of)?;
+            let server = to_server(node.clone(), trusted, deadline).await;
+            let mut server = server.map_err(fault::of)?;
             if !is_of_cluster(&mut server).await? {
                 return Ok(Self(To::Server(server)));
             }
         }
-        let cluster = to_cluster(nodes, deadline).await.map_err(fault::of)?;
+        let cluster = to_cluster(nodes, trusted, deadline).await.map_err(fault::of)?;
         Ok(Self(To::Cluster(cluster)))
     }
 }
@@ -83,8 +88,55 @@ fn tcp_settings(_: Duration) -> TcpSettings {
     TcpSettings::default().set_nodelay(true)
 }
 
+/// Whom to trust on the way, if that is encrypted.
+#[derive(Default)]
+pub(super) struct Trusted {
+    /// As a PEM file; without, whom the system trusts.
+    #[cfg(feature = "tls")]
+    pub(super) authorities: Option<Vec<u8>>,
+}
+
+#[cfg(feature = "tls")]
+impl Trusted {
+    fn certificates(&self) -> redis::TlsCertificates {
+        redis::TlsCertificates { client_tls: None, root_cert: self.authorities.clone() }
+    }
+
+    fn client(&self, node: ConnectionInfo) -> Result<Client, RedisError> {
+        match is_encrypted(&node) {
+            true => Client::build_with_tls(node, self.certificates()),
+            false => Client::open(node),
+        }
+    }
+
+    fn builder(&self, nodes: Vec<ConnectionInfo>) -> ClusterClientBuilder {
+        let is_encrypted = nodes.iter().any(is_encrypted);
+        let builder = ClusterClientBuilder::new(nodes);
+        if is_encrypted { builder.certs(self.certificates()) } else { builder }
+    }
+}
+
+#[cfg(feature = "tls")]
+fn is_encrypted(node: &ConnectionInfo) -> bool {
+    matches!(node.addr(), redis::ConnectionAddr::TcpTls { .. })
+}
+
+#[cfg(not(feature = "tls"))]
+impl Trusted {
+    #[expect(clippy::unused_self, reason = "with encryption it matters")]
+    fn client(&self, node: ConnectionInfo) -> Result<Client, RedisError> {
+        Client::open(node)
+    }
+
+    #[expect(clippy::unused_self, reason = "with encryption it matters")]
+    fn builder(&self, nodes: Vec<ConnectionInfo>) -> ClusterClientBuilder {
+        ClusterClientBuilder::new(nodes)
+    }
+}
+
 async fn to_server(
     node: ConnectionInfo,
+    trusted: &Trusted,
     deadline: Duration,
 ) -> Result<ConnectionManager, RedisError> {
     let config = ConnectionManagerConfig::new()
@@ -92,14 +144,16 @@ async fn to_server(
         .set_number_of_retries(0)
         .set_connection_timeout(Some(deadline / 2))
         .set_response_timeout(Some(deadline));
-    ConnectionManager::new_with_config(Client::open(node)?, config).await
+    ConnectionManager::new_with_config(trusted.client(node)?, config).await
 }
 
 async fn to_cluster(
     nodes: Vec<ConnectionInfo>,
+    trusted: &Trusted,
     deadline: Duration,
 ) -> Result<ClusterConnection, RedisError> {
-    ClusterClientBuilder::new(nodes)
+    let cluster = trusted.builder(nodes);
+    cluster
         // What was sent on a connection that broke may have been done, and is not sent again. What a
         // server says that is not the right one, we follow by ourselves.
         .retries(0)

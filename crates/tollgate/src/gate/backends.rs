@@ -13,10 +13,18 @@ pub(super) fn redis(url: &str, sharing: &Sharing) -> Connecting {
     let (prefix, deadline) = (sharing.prefix(), sharing.deadline());
     let settings = Settings { prefix, deadline, ..Settings::default() };
     let url = url.to_owned();
+    #[cfg(feature = "tls")]
+    let trust = sharing.trust.clone();
     let connect: Connect = Box::new(move || {
         let (url, settings) = (url.clone(), settings.clone());
+        #[cfg(feature = "tls")]
+        let trust = trust.clone();
         Box::pin(async move {
-            let cells: Arc<dyn Cells> = Arc::new(RedisCells::connect(&url, settings).await?);
+            #[cfg(feature = "tls")]
+            let cells = RedisCells::connect_with_tls(&url, &trust, settings).await?;
+            #[cfg(not(feature = "tls"))]
+            let cells = RedisCells::connect(&url, settings).await?;
+            let cells: Arc<dyn Cells> = Arc::new(cells);
             Ok(cells)
         })
     });
@@ -26,12 +34,24 @@ pub(super) fn redis(url: &str, sharing: &Sharing) -> Connecting {
 #[cfg(feature = "postgres")]
 pub(super) fn postgres(url: &str, sharing: &Sharing) -> Connecting {
     use crate::shared::postgres::{PostgresCells, Settings};
+    #[cfg(feature = "tls")]
+    use crate::shared::postgres::{Rustls, asks_for_tls};
     let (schema, deadline) = (sharing.prefix(), sharing.deadline());
     let settings = Settings { schema, deadline, ..Settings::default() };
     let (url, changes_max) = (url.to_owned(), settings.connections);
+    #[cfg(feature = "tls")]
+    let trust = sharing.trust.clone();
     let connect: Connect = Box::new(move || {
         let (url, settings) = (url.clone(), settings.clone());
+        #[cfg(feature = "tls")]
+        let trust = trust.clone();
         Box::pin(async move {
+            #[cfg(feature = "tls")]
+            if asks_for_tls(&url)? {
+                let tls = Rustls::new(&trust)?;
+                let cells = PostgresCells::connect_with_tls(&url, tls, settings).await?;
+                return Ok(Arc::new(cells) as Arc<dyn Cells>);
+            }
             let cells: Arc<dyn Cells> = Arc::new(PostgresCells::connect(&url, settings).await?);
             Ok(cells)
         })
@@ -45,10 +65,18 @@ pub(super) fn nats(url: &str, sharing: &Sharing) -> Connecting {
     let (bucket, deadline) = (sharing.prefix(), sharing.deadline());
     let settings = Settings { bucket, deadline, ..Settings::default() };
     let url = url.to_owned();
+    #[cfg(feature = "tls")]
+    let trust = sharing.trust.clone();
     let connect: Connect = Box::new(move || {
         let (url, settings) = (url.clone(), settings.clone());
+        #[cfg(feature = "tls")]
+        let trust = trust.clone();
         Box::pin(async move {
-            let cells: Arc<dyn Cells> = Arc::new(NatsCells::connect(&url, settings).await?);
+            #[cfg(feature = "tls")]
+            let cells = NatsCells::connect_with_tls(&url, &trust, settings).await?;
+            #[cfg(not(feature = "tls"))]
+            let cells = NatsCells::connect(&url, settings).await?;
+            let cells: Arc<dyn Cells> = Arc::new(cells);
             Ok(cells)
         })
     });

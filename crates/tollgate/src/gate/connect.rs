@@ -19,6 +19,8 @@ const DEADLINE: Span = Span::from_secs(1);
 pub(super) struct Sharing {
     prefix: Option<String>,
     deadline: Option<Span>,
+    #[cfg(feature = "tls")]
+    pub(super) trust: crate::shared::tls::Trust,
 }
 
 impl Sharing {
@@ -35,7 +37,7 @@ impl Sharing {
 
 impl Tollgate {
     /// Limits in the store of a url, which other processes share: `redis://…`, `postgres://…` or
-    /// `nats://…`, each behind the feature of that name.
+    /// `nats://…`, each behind the feature of that name; encrypted with the feature `tls`.
     ///
     /// # Errors
     /// As [`Builder::connect`].
@@ -59,8 +61,16 @@ impl Builder {
         self
     }
 
+    /// Trusts stores whose certificates were signed by an authority in this PEM file, in place of those
+    /// that the system trusts, at urls that ask for encryption.
+    #[cfg(feature = "tls")]
+    pub fn authorities(mut self, file: impl Into<std::path::PathBuf>) -> Self {
+        self.sharing.trust = crate::shared::tls::Trust::authorities(file);
+        self
+    }
+
     /// Limits in the store of a url: `redis://…`, `postgres://…` or `nats://…`, each behind the feature of
-    /// that name. One that is not there yet is connected to as soon as it is.
+    /// that name. With the feature `tls` encrypted: `rediss://…`, `postgres://…?sslmode=require`, `tls://…`. One that is not there yet is connected to as soon as it is.
     ///
     /// # Errors
     /// The url is none, or the store is there and lets us not in.
@@ -81,9 +91,12 @@ impl Builder {
 fn connecting(url: &str, sharing: &Sharing) -> Result<(Nature, Connect), GateError> {
     let scheme = url.split_once("://").map_or("", |(scheme, _)| scheme);
     match scheme {
-        "redis" => backends::redis(url, sharing),
+        "rediss" | "tls" if cfg!(not(feature = "tls")) => {
+            Err(GateError::NotBuilt { feature: "tls" })
+        }
+        "redis" | "rediss" => backends::redis(url, sharing),
         "postgres" | "postgresql" => backends::postgres(url, sharing),
-        "nats" => backends::nats(url, sharing),
+        "nats" | "tls" => backends::nats(url, sharing),
         // A url may hold a password: no more of it is shown than what it begins with.
         _ => Err(GateError::NoStore { scheme: scheme.chars().take(32).collect() }),
     }
