@@ -11,7 +11,7 @@ mod apart;
 mod batch;
 pub mod cells;
 mod clock;
-mod codec;
+pub(crate) mod codec;
 mod command;
 mod condition;
 mod desk;

@@ -1,21 +1,25 @@
 -- Takes asks in order, each all or nothing, as the meters of Tollgate's core do: what is decided here
 -- must be decided there in the same way, to the byte, and a test holds them together. Whatever it has
--- no port for it declines, and then nothing is changed.
+-- no port for it declines, and then nothing is changed. What is not plain is decided by
+-- consume_any.lua, which is the rest of this script.
 --
 -- Keys: the intents, then the cells that are only read, then those of the meters.
 -- Arguments: a request packed with MessagePack: how many cells are only read; the time in seconds and
 --   nanoseconds, false for the server's; the values that the cells must have that are only read, false
---   for no cell; the definitions, each the text that names it, the number of its last change as two, and its
---   rules; what asks cost, each the weight and three numbers for each rule; for each
---   meter its definition; and the asks: how many are alike, the seconds and nanoseconds that a receipt
---   lives, how many meters it pays at, and for each of these its number and the cost; and 1 if a meter that is
---   not there may have been lost.
+--   for no cell; 1 if a meter that is not there may have been lost; the definitions, each what the value of
+--   a meter under it begins with, and its rules; what asks cost, each the weight and three numbers for
+--   each rule; and the asks. These are plain if each is at one meter with one rule, a bucket or a window:
+--   then they are runs of meters with as many asks of the same cost, each how many meters, their
+--   definition, how many rows each has, and for each row the cost and how many are alike. Those that
+--   are not plain follow an empty list of runs: for each meter its definition; and the asks: how many are alike, the
+--   seconds and nanoseconds that a receipt lives, how many meters it pays at, and for each of these its
+--   number and the cost.
 -- Answer: 0 declined; 1 busy, if someone else is about to change a meter; or a list: 2, the time in
---   seconds and nanoseconds, of each row of asks that are alike how many were granted (the first ones),
---   how many meters were written, and the values of the meters before.
+--   seconds and nanoseconds, of rows of asks that are alike whose last ones were refused their
+--   number and how many were granted, how many meters were written, and the values of the meters before.
 --
 -- A number of 64 bits is two here, its billions and the rest, as a double holds 53 bits. Instants are
--- so seconds and nanoseconds. Weights are below 2^53, and one number.
+-- so seconds and nanoseconds. Weights are below 2^53, and one number. In a value they take five bytes and four.
 
 local BILLION = 1000000000
 -- Beyond this second, in the year 2508, sums of instants might not fit 64 bits.
@@ -26,7 +30,6 @@ local LOWS_MAX = 32
 local KEPT_MS = 60000
 -- More values than this do not fit on the stack of Lua.
 local KEYS_MAX = 4000
-
 -- Up to here a double counts without leaving anything out.
 local DOUBLE_MAX = 9007199254740992
 
@@ -34,16 +37,19 @@ local BUCKET, WINDOW, SLIDING, SLOTS = 1, 2, 3, 4
 local DECLINED, BUSY, TAKEN = 0, 1, 2
 
 local floor, ceil, fmod = math.floor, math.ceil, math.fmod
+local find, read, written = string.find, struct.unpack, struct.pack
 
 local request = cmsgpack.unpack(ARGV[1])
-local reads, expected, definitions, costs = request[1], request[4], request[5], request[6]
-local uses, asks = request[7], request[8]
+local reads, expected, definitions, costs = request[1], request[4], request[6], request[7]
+local runs, uses, asks = request[8], request[9], request[10]
 
-if #KEYS > KEYS_MAX then
+local last_key = #KEYS
+if last_key > KEYS_MAX then
   return DECLINED
 end
 
 local time = redis.call('TIME')
+local server_ms = time[1] * 1000 + floor(time[2] / 1000)
 local now_s, now_n = request[2], request[3]
 if not now_s then
   now_s, now_n = tonumber(time[1]), time[2] * 1000
@@ -53,10 +59,9 @@ if now_s > LAST_SECOND then
 end
 
 if redis.call('EXISTS', KEYS[1]) == 1 then
-  local milliseconds = time[1] * 1000 + floor(time[2] / 1000)
   local intents = redis.call('HMGET', KEYS[1], unpack(KEYS, reads + 2))
-  for place = 1, #uses do
-    if intents[place] and tonumber(string.match(intents[place], '^%d+')) > milliseconds then
+  for place = 1, last_key - reads - 1 do
+    if intents[place] and tonumber(string.match(intents[place], '^%d+')) > server_ms then
       return BUSY
     end
   end
@@ -70,16 +75,14 @@ for place = 1, reads do
 end
 
 -- MGET takes a key of another type for none, and what is written then would replace it.
-local missing = {}
-for place = reads + 1, #values do
+local missing
+for place = reads + 1, last_key - 1 do
   if not values[place] then
+    missing = missing or {}
     missing[#missing + 1] = KEYS[place + 1]
   end
 end
-if #missing > 0 and request[9] == 1 then
-  return DECLINED
-end
-if #missing > 0 and redis.call('EXISTS', unpack(missing)) > 0 then
+if missing and (request[5] == 1 or redis.call('EXISTS', unpack(missing)) > 0) then
   return DECLINED
 end
 
@@ -110,228 +113,6 @@ local function split(weight)
   end
   local rest = fmod(weight, BILLION)
   return (weight - rest) / BILLION, rest
-end
-
--- The first multiple of a grain that is not before now. A step of the remainder fits a double: the
--- longest grain is 2.5 * 10^14.
-local function date_of(grain)
-  if grain == 1 then
-    return now_s, now_n
-  end
-  local digits, base = 3, 1000
-  if grain > 9000000000000 then
-    digits, base = 9, 10
-  end
-  local over = fmod(now_s, grain)
-  for _ = 1, digits do
-    over = fmod(over * base, grain)
-  end
-  over = fmod(over + now_n, grain)
-  if over == 0 then
-    return now_s, now_n
-  end
-  return sum(now_s, now_n, split(grain - over))
-end
-
--- What a rule means now.
-local function prepared(numbers)
-  local kind = numbers[1]
-  local rule = {kind = kind}
-  if kind == BUCKET then
-    rule.scale, rule.fill_fraction = numbers[2], numbers[5]
-    rule.most_s, rule.most_n = sum(now_s, now_n, numbers[3], numbers[4])
-  else
-    rule.limit = numbers[2]
-  end
-  if kind == WINDOW or kind == SLIDING then
-    rule.length_s, rule.length_n = numbers[3], numbers[4]
-  end
-  if kind == WINDOW then
-    rule.ends_s, rule.ends_n = sum(now_s, now_n, numbers[3], numbers[4])
-  elseif kind == SLIDING then
-    rule.gone_s, rule.gone_n = difference(now_s, now_n, numbers[3], numbers[4])
-    rule.date_s, rule.date_n = date_of(numbers[5])
-  end
-  return rule
-end
-
-for place = 1, #definitions do
-  local definition = definitions[place]
-  local rules = definition[4]
-  for number = 1, #rules do
-    rules[number] = prepared(rules[number])
-  end
-end
-
--- The states of rules, as they are now. Each reader gets the words of a meter and the place where the
--- state begins, and answers the state and the place behind it, or nothing where it has no port.
-
--- All that it will ever hold is there from the start: a table that grows is made anew.
-local function bucket(s, n, fraction)
-  return {s = s, n = n, fraction = fraction, lows = {}, next_s = 0, next_n = 0, next_fraction = 0}
-end
-
-local function fresh(rule)
-  local kind = rule.kind
-  if kind == BUCKET then
-    return bucket(now_s, now_n, 0)
-  elseif kind == WINDOW then
-    return {s = rule.ends_s, n = rule.ends_n, spent = 0}
-  end
-  return {used = 0, list = {}}
-end
-
-local function read_bucket(words, place)
-  local s, n = words[place], words[place + 1]
-  if s > LAST_SECOND then
-    return nil
-  end
-  if is_after(now_s, now_n, s, n) then
-    return bucket(now_s, now_n, 0), place + 4
-  end
-  return bucket(s, n, words[place + 2] * BILLION + words[place + 3]), place + 4
-end
-
-local function read_window(words, place, rule)
-  local s, n = words[place], words[place + 1]
-  local spent = words[place + 2] * BILLION + words[place + 3]
-  if is_after(s, n, now_s, now_n) then
-    return {s = s, n = n, spent = spent}, place + 4
-  elseif spent > rule.limit then
-    -- Debt, which spills into the windows that follow.
-    return nil
-  end
-  return fresh(rule), place + 4
-end
-
--- Instants and weights, those that count.
-local function read_sliding(words, place, rule)
-  local used, list, length = 0, {}, 0
-  local gone_s, gone_n = rule.gone_s, rule.gone_n
-  local last = place + 1 + words[place + 1] * 4
-  for from = place + 2, last, 4 do
-    local s, n = words[from], words[from + 1]
-    if s > gone_s or (s == gone_s and n > gone_n) then
-      local billions, rest = words[from + 2], words[from + 3]
-      used = used + billions * BILLION + rest
-      list[length + 1], list[length + 2], list[length + 3], list[length + 4] = s, n, billions, rest
-      length = length + 4
-    end
-  end
-  return {used = used, list = list}, last + 1
-end
-
--- Names, weights and ends, of those that hold.
-local function read_slots(words, place)
-  local used, list, length = 0, {}, 0
-  local last = place + 1 + words[place + 1] * 6
-  for from = place + 2, last, 6 do
-    local s, n = words[from + 4], words[from + 5]
-    if s > now_s or (s == now_s and n > now_n) then
-      used = used + words[from + 2] * BILLION + words[from + 3]
-      for word = 0, 5 do
-        list[length + 1 + word] = words[from + word]
-      end
-      length = length + 6
-    end
-  end
-  return {used = used, list = list}, last + 1
-end
-
-local READERS = {read_bucket, read_window, read_sliding, read_slots}
-
--- A meter as it is now; nothing where there is no port for what it holds.
-local function opened(value, definition)
-  local rules, states = definition[4], {}
-  if not value then
-    for number = 1, #rules do
-      states[number] = fresh(rules[number])
-    end
-    return {definition = definition, states = states, words = {}, is_paid = false, s = 0, n = 0,
-      born_s = now_s, born_n = now_n, changed_s = 0, changed_n = 0}
-  end
-  local words = cmsgpack.unpack(value)
-  if words[1] ~= 1 or words[2] ~= definition[1]
-    or words[3] ~= definition[2] or words[4] ~= definition[3]
-    or is_after(words[5], words[6], now_s, now_n) or words[8] > LAST_SECOND
-    or is_after(words[10], words[11], now_s, now_n)
-    or is_after(words[12], words[13], now_s, now_n) then
-    return nil
-  end
-  local place = 16
-  for number = 1, #rules do
-    local rule = rules[number]
-    local state
-    state, place = READERS[rule.kind](words, place, rule)
-    -- What is promised ahead comes next, and then the low points.
-    if not state or words[place] ~= 0 or words[place + 1] ~= 0 then
-      return nil
-    end
-    local lows, count = state.lows, words[place + 3] * 4
-    if count > 0 and not lows then
-      return nil
-    end
-    for word = 1, count do
-      lows[word] = words[place + 3 + word]
-    end
-    states[number] = state
-    place = place + 4 + count
-  end
-  if place ~= #words + 1 then
-    return nil
-  end
-  return {definition = definition, states = states, words = words, is_paid = false,
-    s = words[8], n = words[9],
-    born_s = words[10], born_n = words[11], changed_s = words[14], changed_n = words[15]}
-end
-
-local meters = {}
-for place = 1, #uses do
-  local is_read, meter = pcall(opened, values[reads + place], definitions[uses[place]])
-  if not is_read or not meter then
-    return DECLINED
-  end
-  meters[place] = meter
-end
-
--- Whether a weight passes a bucket now. What it would hold then is kept until it is paid.
-local function passes_bucket(rule, state, cost_s, cost_n, cost_fraction)
-  local s, n, fraction = state.s, state.n, state.fraction
-  -- Two fractions may be more than a double holds, so they are not added.
-  local room = rule.scale - cost_fraction
-  if fraction >= room then
-    fraction, n = fraction - room, n + 1
-  else
-    fraction = fraction + cost_fraction
-  end
-  s, n = sum(s, n, cost_s, cost_n)
-  state.next_s, state.next_n, state.next_fraction = s, n, fraction
-  if fraction > rule.fill_fraction then
-    n = n + 1
-  end
-  return s < rule.most_s or (s == rule.most_s and n <= rule.most_n)
-end
-
-local function passes(meter, cost)
-  local rules, states, weight = meter.definition[4], meter.states, cost[1]
-  for number = 1, #rules do
-    local rule, state = rules[number], states[number]
-    local kind = rule.kind
-    if kind == BUCKET then
-      local at = number * 3 - 1
-      if not passes_bucket(rule, state, cost[at], cost[at + 1], cost[at + 2]) then
-        return false
-      end
-    elseif kind == WINDOW then
-      -- Rules that were changed may have left a window that has yet to begin.
-      if weight > rule.limit - state.spent or is_after(state.s, state.n, rule.ends_s, rule.ends_n) then
-        return false
-      end
-    elseif weight > rule.limit - state.used then
-      return false
-    end
-  end
-  return true
 end
 
 -- Forgets the low point that makes the least difference: the next one takes its span.
@@ -370,247 +151,320 @@ local function note(lows, full_s, full_n)
   end
 end
 
-local function pay_bucket(state)
-  note(state.lows, difference(state.s, state.n, now_s, now_n))
-  state.s, state.n, state.fraction = state.next_s, state.next_n, state.next_fraction
-end
+-- Rows whose last asks were refused.
+local refused = {}
+local new, lives = {}, {}
 
--- Entries are never more than the core keeps, for each that passes has a date or a unit of its own.
-local function pay_sliding(rule, state, weight)
-  local list = state.list
-  local last = #list
-  state.used = state.used + weight
-  if last > 0 and not is_after(rule.date_s, rule.date_n, list[last - 3], list[last - 2]) then
-    list[last - 1], list[last] = split(list[last - 1] * BILLION + list[last] + weight)
-    return
-  end
-  list[last + 1], list[last + 2] = rule.date_s, rule.date_n
-  list[last + 3], list[last + 4] = split(weight)
-end
-
-local function hold(state, weight, hold_of)
-  local list = state.list
-  local last = #list
-  state.used = state.used + weight
-  list[last + 1], list[last + 2] = hold_of.s, hold_of.n
-  list[last + 3], list[last + 4] = split(weight)
-  list[last + 5], list[last + 6] = hold_of.ends_s, hold_of.ends_n
-end
-
-local function pay(meter, cost, hold_of)
-  local rules, states, weight = meter.definition[4], meter.states, cost[1]
-  for number = 1, #rules do
-    local rule, state = rules[number], states[number]
-    local kind = rule.kind
-    if kind == BUCKET then
-      pay_bucket(state)
-    elseif kind == WINDOW then
-      state.spent = state.spent + weight
-    elseif kind == SLIDING then
-      pay_sliding(rule, state, weight)
-    else
-      hold(state, weight, hold_of)
-    end
-  end
-  meter.s, meter.n = hold_of.s, hold_of.n
-  meter.is_paid = true
-end
-
-local function all_pass(first, last)
-  for place = first, last, 2 do
-    if not passes(meters[asks[place]], costs[asks[place + 1]]) then
-      return false
-    end
-  end
-  return true
-end
-
--- A name higher than any at the meters of an ask, and than the time.
-local function named(hold_of, first, last)
-  local s, n = now_s, now_n
-  for place = first, last, 2 do
-    local meter = meters[asks[place]]
-    if is_after(meter.s, meter.n, s, n) then
-      s, n = meter.s, meter.n
-    end
-  end
-  hold_of.s, hold_of.n = sum(s, n, 0, 1)
-end
-
--- What so many asks cost that are alike; nothing if a double does not hold it, or each holds slots of
--- its own.
-local function cost_of_many(cost, rules, count)
-  local many = {cost[1] * count}
-  for number = 1, #rules do
-    local rule, at = rules[number], number * 3 - 1
-    if rule.kind == SLOTS then
-      return nil
-    elseif rule.kind == BUCKET then
-      if rule.scale * count > DOUBLE_MAX then
-        return nil
+-- What is to be written, and the answer.
+local function finished()
+  local count, before, untils = 0, {}, {}
+  for meter = 1, last_key - reads - 1 do
+    local value = new[meter]
+    if value then
+      local key, life = KEYS[reads + 1 + meter], lives[meter]
+      if life then
+        -- A text, for numbers are slow to write, and meters of one kind live equally long.
+        local until_ms = untils[life]
+        if not until_ms then
+          until_ms = string.format('%.0f', server_ms + life)
+          untils[life] = until_ms
+        end
+        redis.call('SET', key, value, 'PXAT', until_ms)
+      else
+        redis.call('SET', key, value)
       end
-      local fraction = cost[at + 2] * count
-      local carry = floor(fraction / rule.scale)
-      local n = cost[at + 1] * count + carry
-      local billions = floor(n / BILLION)
-      many[at], many[at + 1] = cost[at] * count + billions, n - billions * BILLION
-      many[at + 2] = fraction - carry * rule.scale
+      count = count + 1
     end
+    before[meter] = values[reads + meter]
   end
-  return many
+  return {TAKEN, now_s, now_n, refused, count, before}
 end
 
--- Whether so many that are alike pass, with what they cost together at each meter; nothing where that
--- cannot be told.
-local function many_pass(first, last, count)
-  local many = {}
-  for place = first, last, 2 do
-    local meter = meters[asks[place]]
-    local cost = cost_of_many(costs[asks[place + 1]], meter.definition[4], count)
-    if not cost then
-      return nil
-    end
-    many[place] = cost
-  end
-  for place = first, last, 2 do
-    if not passes(meters[asks[place]], many[place]) then
-      return false
-    end
-  end
-  return true, many
-end
-
--- Time stands still here: those that are alike and pass are the first ones, and pay at once what they
--- would one after the other. Says how many they are; nothing if that cannot be told.
-local function take_many(first, last, count, hold_of)
-  local passed, many = many_pass(first, last, count)
-  if passed == nil then
+-- What so many that are alike cost at a bucket; nothing if a double does not hold it.
+local function many_fill(scale, s, n, fraction, count)
+  if scale * count > DOUBLE_MAX then
     return nil
   end
-  local least, most = 0, count
-  if passed then
-    least = count
+  fraction = fraction * count
+  local carry = floor(fraction / scale)
+  n = n * count + carry
+  local billions = floor(n / BILLION)
+  return s * count + billions, n - billions * BILLION, fraction - carry * scale
+end
+
+-- A value as it begins when nothing is closed: no instant, and no reason.
+local OPEN = string.rep('\0', 11)
+-- The latest payment, the birth, the last payment, the last change; of a bucket when it is full and a fraction, of
+-- a window when it ends and what was spent; and how many promises and low points there are.
+local PLAIN = '>I5I4I5I4I5I4I5I4I5I4I5I4I9I9'
+local PLAIN_BYTES = 72
+local LOW, LOW_BYTES = 'I5I4I5I4', 18
+local PLAIN_LOW = PLAIN .. LOW
+
+-- Of the bucket whose turn it is: how a nanosecond is divided, and the last instant at which it may be full.
+local scale, fill_fraction, most_s, most_n
+
+-- A bucket once so much was paid; nothing if that does not pass now.
+local function filled(s, n, fraction, cost_s, cost_n, cost_fraction)
+  -- Two fractions may be more than a double holds, so they are not added.
+  local room = scale - cost_fraction
+  if fraction >= room then
+    fraction, n = fraction - room, n + 1
   else
-    while most - least > 1 do
-      local middle = floor((least + most) / 2)
-      if many_pass(first, last, middle) then
-        least = middle
-      else
-        most = middle
-      end
-    end
-    if least == 0 then
-      return 0
-    end
-    passed, many = many_pass(first, last, least)
+    fraction = fraction + cost_fraction
   end
-  named(hold_of, first, last)
-  hold_of.s, hold_of.n = sum(hold_of.s, hold_of.n, 0, least - 1)
-  for place = first, last, 2 do
-    pay(meters[asks[place]], many[place], hold_of)
+  s, n = sum(s, n, cost_s, cost_n)
+  local late = n
+  if fraction > fill_fraction then
+    late = n + 1
   end
-  return least
+  if s < most_s or (s == most_s and late <= most_n) then
+    return s, n, fraction
+  end
 end
 
--- Who is alike and comes after one that was refused is refused, too.
-local function take_one_by_one(first, last, count, hold_of)
+-- How many of those pass a bucket that are alike, the first ones, and how it is then.
+local function filled_by_most(s, n, fraction, cost, count)
   local done = 0
-  while done < count and all_pass(first, last) do
-    named(hold_of, first, last)
-    for at = first, last, 2 do
-      pay(meters[asks[at]], costs[asks[at + 1]], hold_of)
+  if scale * count > DOUBLE_MAX then
+    while done < count do
+      local next_s, next_n, next_fraction = filled(s, n, fraction, cost[2], cost[3], cost[4])
+      if not next_s then
+        break
+      end
+      s, n, fraction, done = next_s, next_n, next_fraction, done + 1
     end
-    done = done + 1
+    return done, s, n, fraction
   end
-  return done
-end
-
-local granted, place = {}, 1
-while place <= #asks do
-  local count, first = asks[place], place + 4
-  local last = first + asks[place + 3] * 2 - 2
-  local hold_of = {}
-  hold_of.ends_s, hold_of.ends_n = sum(now_s, now_n, asks[place + 1], asks[place + 2])
-  local done = count > 1 and take_many(first, last, count, hold_of)
-  granted[#granted + 1] = done or take_one_by_one(first, last, count, hold_of)
-  place = last + 2
-end
-
-local NONE = {}
-
-local function write_list(words, last, list, each)
-  words[last + 1], words[last + 2] = 0, #list / each
-  last = last + 2
-  for word = 1, #list do
-    words[last + word] = list[word]
-  end
-  return last + #list
-end
-
--- The value of a meter, and until when it matters; nothing if no one knows.
-local function closed(meter)
-  local definition, states = meter.definition, meter.states
-  local rules = definition[4]
-  -- Those that were read are written over: a new table would have to grow first.
-  local words = meter.words
-  local were, last, ends_s, ends_n = #words, 15, now_s, now_n
-  words[1], words[2], words[3], words[4] = 1, definition[1], definition[2], definition[3]
-  words[5], words[6], words[7], words[8], words[9] = 0, 0, '', meter.s, meter.n
-  words[10], words[11], words[12], words[13] = meter.born_s, meter.born_n, now_s, now_n
-  words[14], words[15] = meter.changed_s, meter.changed_n
-  for number = 1, #rules do
-    local rule, state = rules[number], states[number]
-    local kind = rule.kind
-    local s, n = state.s, state.n
-    if kind == BUCKET or kind == WINDOW then
-      words[last + 1], words[last + 2] = s, n
-      words[last + 3], words[last + 4] = split(state.fraction or state.spent)
-      last = last + 4
-    elseif kind == SLIDING then
-      local list = state.list
-      last = write_list(words, last, list, 4)
-      s, n = sum(list[#list - 3], list[#list - 2], rule.length_s, rule.length_n)
+  local most = count + 1
+  while most - done > 1 do
+    local middle = floor((done + most) / 2)
+    if filled(s, n, fraction, many_fill(scale, cost[2], cost[3], cost[4], middle)) then
+      done = middle
     else
-      local list = state.list
-      last = write_list(words, last, list, 6)
-      s, n = list[5], list[6]
-      for at = 11, #list, 6 do
-        if is_after(list[at], list[at + 1], s, n) then
-          s, n = list[at], list[at + 1]
+      most = middle
+    end
+  end
+  if done > 0 then
+    s, n, fraction = filled(s, n, fraction, many_fill(scale, cost[2], cost[3], cost[4], done))
+  end
+  return done, s, n, fraction
+end
+
+-- Plain asks are decided in a straight line, without a table for a meter: a function that is called, or a table
+-- that is made, for each of thousands of them takes longer than the decision. What is met that is not plain
+-- leaves them to the rest of the script.
+local is_plain, meter, row, at, last_run = #runs > 0, 0, 0, 1, #runs
+while is_plain and at < last_run do
+  local definition = definitions[runs[at + 1]]
+  local head, rule = definition[1] .. OPEN, definition[2][1]
+  local from, last, first_row = #head + 1, meter + runs[at], at + 3
+  at = first_row + runs[at + 2] * 2
+  if rule[1] == BUCKET then
+    scale, fill_fraction = rule[2], rule[5]
+    most_s, most_n = sum(now_s, now_n, rule[3], rule[4])
+    while meter < last do
+      meter = meter + 1
+      local value = values[reads + meter]
+      local paid_s, paid_n, changed_s, changed_n = 0, 0, 0, 0
+      local name_s, name_n, born_s, born_n, s, n = 0, 0, now_s, now_n, now_s, now_n
+      local fraction, count, low_s, low_n, low_full_s, low_full_n, lows = 0, 0
+      if value then
+        count = (#value - from + 1 - PLAIN_BYTES) / LOW_BYTES
+        if count < 0 or find(value, head, 1, true) ~= 1 then
+          is_plain = false
+          break
+        end
+        local billions, promises, low_count
+        name_s, name_n, born_s, born_n, paid_s, paid_n, changed_s, changed_n, s, n,
+          billions, fraction, promises, low_count, low_s, low_n, low_full_s, low_full_n
+          = read(count == 1 and PLAIN_LOW or PLAIN, value, from)
+        if promises ~= 0 or low_count ~= count or name_s > LAST_SECOND or s > LAST_SECOND
+          or born_s > now_s or (born_s == now_s and born_n > now_n)
+          or paid_s > now_s or (paid_s == now_s and paid_n > now_n) then
+          is_plain = false
+          break
+        end
+        if count > 1 then
+          lows = {read('>' .. string.rep(LOW, count), value, from + PLAIN_BYTES)}
+          -- What is read ends with the place behind it.
+          lows[count * 4 + 1] = nil
+        end
+        if s < now_s or (s == now_s and n < now_n) then
+          s, n, fraction = now_s, now_n, 0
+        else
+          fraction = billions * BILLION + fraction
+        end
+      end
+      local full_s, full_n = s - now_s, n - now_n
+      if full_n < 0 then
+        full_s, full_n = full_s - 1, full_n + BILLION
+      end
+      local granted = 0
+      for place = first_row, at - 1, 2 do
+        local cost, alike = costs[runs[place]], runs[place + 1]
+        row = row + 1
+        local done, next_s, next_n, next_fraction = 1
+        if alike == 1 then
+          local cost_fraction = cost[4]
+          next_s, next_n = s + cost[2], n + cost[3]
+          if fraction >= scale - cost_fraction then
+            next_fraction, next_n = fraction - (scale - cost_fraction), next_n + 1
+          else
+            next_fraction = fraction + cost_fraction
+          end
+          if next_n >= BILLION then
+            next_s, next_n = next_s + 1, next_n - BILLION
+          end
+          if next_s > most_s or (next_s == most_s
+            and (next_n > most_n or (next_n == most_n and next_fraction > fill_fraction))) then
+            done = 0
+          end
+        else
+          done, next_s, next_n, next_fraction = filled_by_most(s, n, fraction, cost, alike)
+        end
+        if done > 0 then
+          s, n, fraction, granted = next_s, next_n, next_fraction, granted + done
+        end
+        if done < alike then
+          refused[#refused + 1], refused[#refused + 2] = row, done
+        end
+      end
+      if granted > 0 then
+        if name_s < now_s or (name_s == now_s and name_n < now_n) then
+          name_s, name_n = now_s, now_n
+        end
+        name_n = name_n + granted
+        if name_n >= BILLION then
+          name_s, name_n = name_s + 1, name_n - BILLION
+        end
+        -- How far from full it was is noted: most often that replaces what was noted before.
+        if count > 1 then
+          note(lows, full_s, full_n)
+        elseif count == 0 then
+          count, low_s, low_n, low_full_s, low_full_n = 1, now_s, now_n, full_s, full_n
+        elseif full_s < low_full_s or (full_s == low_full_s and full_n <= low_full_n) then
+          if low_s < now_s or (low_s == now_s and low_n < now_n) then
+            low_s, low_n = now_s, now_n
+          end
+          low_full_s, low_full_n = full_s, full_n
+        elseif low_s < now_s or (low_s == now_s and low_n < now_n) then
+          lows = {low_s, low_n, low_full_s, low_full_n, now_s, now_n, full_s, full_n}
+        end
+        local billions = 0
+        if fraction >= BILLION then
+          billions, fraction = split(fraction)
+        end
+        if lows then
+          count = #lows / 4
+          new[meter] = head .. written(PLAIN, name_s, name_n, born_s, born_n, now_s, now_n,
+            changed_s, changed_n, s, n, billions, fraction, 0, count)
+            .. written('>' .. string.rep(LOW, count), unpack(lows))
+        else
+          new[meter] = head .. written(PLAIN_LOW, name_s, name_n, born_s, born_n, now_s, now_n,
+            changed_s, changed_n, s, n, billions, fraction, 0, 1,
+            low_s, low_n, low_full_s, low_full_n)
+        end
+        if s <= LAST_SECOND then
+          lives[meter] = (s - now_s) * 1000 + ceil((n - now_n) / 1000000) + KEPT_MS
         end
       end
     end
-    words[last + 1], words[last + 2] = 0, 0
-    last = write_list(words, last + 2, state.lows or NONE, 4)
-    if is_after(s, n, ends_s, ends_n) then
-      ends_s, ends_n = s, n
+  else
+    local limit = rule[2]
+    local ends_s, ends_n = sum(now_s, now_n, rule[3], rule[4])
+    while meter < last do
+      meter = meter + 1
+      local value = values[reads + meter]
+      local paid_s, paid_n, changed_s, changed_n = 0, 0, 0, 0
+      local name_s, name_n, born_s, born_n, s, n, spent = 0, 0, now_s, now_n, ends_s, ends_n, 0
+      if value then
+        local billions, promises, low_count
+        if #value ~= from - 1 + PLAIN_BYTES or find(value, head, 1, true) ~= 1 then
+          is_plain = false
+          break
+        end
+        name_s, name_n, born_s, born_n, paid_s, paid_n, changed_s, changed_n, s, n,
+          billions, spent, promises, low_count = read(PLAIN, value, from)
+        spent = billions * BILLION + spent
+        if promises ~= 0 or low_count ~= 0 or name_s > LAST_SECOND
+          or born_s > now_s or (born_s == now_s and born_n > now_n)
+          or paid_s > now_s or (paid_s == now_s and paid_n > now_n) then
+          is_plain = false
+          break
+        end
+        if s < now_s or (s == now_s and n <= now_n) then
+          -- Debt spills into the windows that follow.
+          if spent > limit then
+            is_plain = false
+            break
+          end
+          s, n, spent = ends_s, ends_n, 0
+        end
+      end
+      -- Rules that were changed may have left a window that has yet to begin.
+      local has_begun = s < ends_s or (s == ends_s and n <= ends_n)
+      local granted = 0
+      for place = first_row, at - 1, 2 do
+        local weight, alike = costs[runs[place]][1], runs[place + 1]
+        row = row + 1
+        local done = 0
+        if has_begun then
+          done = floor((limit - spent) / weight)
+          if done * weight > limit - spent then
+            done = done - 1
+          end
+          if done > alike then
+            done = alike
+          elseif done < 0 then
+            done = 0
+          end
+        end
+        spent, granted = spent + done * weight, granted + done
+        if done < alike then
+          refused[#refused + 1], refused[#refused + 2] = row, done
+        end
+      end
+      if granted > 0 then
+        if name_s < now_s or (name_s == now_s and name_n < now_n) then
+          name_s, name_n = now_s, now_n
+        end
+        name_n = name_n + granted
+        if name_n >= BILLION then
+          name_s, name_n = name_s + 1, name_n - BILLION
+        end
+        local billions = 0
+        if spent >= BILLION then
+          billions, spent = split(spent)
+        end
+        new[meter] = head .. written(PLAIN, name_s, name_n, born_s, born_n, now_s, now_n,
+          changed_s, changed_n, s, n, billions, spent, 0, 0)
+        if s <= LAST_SECOND then
+          lives[meter] = (s - now_s) * 1000 + ceil((n - now_n) / 1000000) + KEPT_MS
+        end
+      end
     end
   end
-  for word = were, last + 1, -1 do
-    words[word] = nil
-  end
-  return cmsgpack.pack(words), ends_s, ends_n
 end
 
-local written = 0
-for number = 1, #uses do
-  local meter = meters[number]
-  if meter.is_paid then
-    local key = KEYS[reads + 1 + number]
-    local value, s, n = closed(meter)
-    if s > LAST_SECOND then
-      redis.call('SET', key, value)
-    else
-      -- Rounded up, and then as long again as clocks may differ.
-      local life = (s - now_s) * 1000 + ceil((n - now_n) / 1000000) + KEPT_MS
-      redis.call('SET', key, value, 'PX', life)
+if is_plain then
+  return finished()
+end
+
+-- The same asks, as the rest of the script takes them.
+if last_run > 0 then
+  refused, new, lives, uses, asks = {}, {}, {}, {}, {}
+  at = 1
+  while at < last_run do
+    local first_row = at + 3
+    for _ = 1, runs[at] do
+      uses[#uses + 1] = runs[at + 1]
+      for place = first_row, first_row + runs[at + 2] * 2 - 1, 2 do
+        local last = #asks
+        asks[last + 1], asks[last + 2], asks[last + 3] = runs[place + 1], 0, 0
+        asks[last + 4], asks[last + 5], asks[last + 6] = 1, #uses, runs[place]
+      end
     end
-    written = written + 1
+    at = first_row + runs[at + 2] * 2
   end
 end
-
-local before = {}
-for number = 1, #uses do
-  before[number] = values[reads + number]
-end
-return {TAKEN, now_s, now_n, granted, written, before}

@@ -44,10 +44,15 @@ impl<C: ConnectionLike + Clone + Send + Sync + 'static> RedisCells<C> {
     /// # Errors
     /// As a change.
     pub async fn try_quick(&self, wanted: Wanted<'_>, quick: &Quick) -> Answer<Tried> {
-        match Request::new(wanted, quick) {
-            Some(request) => self.within_deadline(self.take(wanted, &request)).await,
-            None => Ok(Tried::Declined),
-        }
+        let Some(request) = Request::new(wanted, quick) else { return Ok(Tried::Declined) };
+        Ok(match self.within_deadline(self.take(wanted, &request)).await? {
+            Took::All { now, found, written, refused } => {
+                let granted = request.granted(quick, &refused).ok_or_else(fault::strange)?;
+                Tried::Taken(Taken { now, granted, written, found })
+            }
+            Took::Busy => Tried::Busy,
+            Took::Declined => Tried::Declined,
+        })
     }
 
     /// Says whether the change was done.
@@ -60,21 +65,21 @@ impl<C: ConnectionLike + Clone + Send + Sync + 'static> RedisCells<C> {
         let Some(request) = request else { return Ok(false) };
         for tries in 0.. {
             match self.take(wanted, &request).await? {
-                Tried::Taken(Taken { now, found, written, .. }) => {
+                Took::All { now, found, written, .. } => {
                     let changed = decide.decide(now, &found).len();
                     if changed != written {
                         tracing::error!(written, changed, "the script decided otherwise");
                     }
                     break;
                 }
-                Tried::Busy => self.pause(tries).await,
-                Tried::Declined => return Ok(false),
+                Took::Busy => self.pause(tries).await,
+                Took::Declined => return Ok(false),
             }
         }
         Ok(true)
     }
 
-    pub(super) async fn take(&self, wanted: Wanted<'_>, request: &Request) -> Answer<Tried> {
+    pub(super) async fn take(&self, wanted: Wanted<'_>, request: &Request) -> Answer<Took> {
         let mut script = self.scripts.consume.prepare_invoke();
         script.key(self.keys.intents(wanted.change.first()));
         for cell in wanted.read.iter().chain(wanted.change) {
@@ -83,34 +88,40 @@ impl<C: ConnectionLike + Clone + Send + Sync + 'static> RedisCells<C> {
         let now = self.settings.time.as_ref().map(|time| time());
         script.arg(request.packed(now));
         match self.run(&script).await? {
-            Value::Int(0) => Ok(Tried::Declined),
-            Value::Int(1) => Ok(Tried::Busy),
-            Value::Array(answer) => {
-                let taken = self.taken(answer, now, request).ok_or_else(fault::strange)?;
-                Ok(Tried::Taken(taken))
-            }
+            Value::Int(0) => Ok(Took::Declined),
+            Value::Int(1) => Ok(Took::Busy),
+            Value::Array(answer) => self.took(answer, now, request).ok_or_else(fault::strange),
             _ => Err(fault::strange()),
         }
     }
 
     /// What the script answered; `None` if it is something else.
-    fn taken(&self, answer: Vec<Value>, now: Option<Now>, request: &Request) -> Option<Taken> {
-        let [_, seconds, nanos, granted, written, before] = answer.try_into().ok()?;
-        let (Value::Array(granted), Value::Array(before)) = (granted, before) else { return None };
+    fn took(&self, answer: Vec<Value>, now: Option<Now>, request: &Request) -> Option<Took> {
+        let [_, seconds, nanos, refused, written, before] = answer.try_into().ok()?;
+        let (Value::Array(refused), Value::Array(before)) = (refused, before) else { return None };
         let now = match now {
             Some(now) => now,
             None => self.now(count(&seconds)?, count(&nanos)?),
         };
-        let mut each = Vec::new();
-        for (alike, granted) in request.rows.iter().zip(&granted) {
-            let granted = usize::try_from(count(granted)?).ok()?;
-            each.extend((0..*alike).map(|place| place < granted));
-        }
+        let refused = refused.iter().map(count).collect::<Option<_>>()?;
         let change = before.into_iter().map(value).collect::<Option<_>>()?;
         let found = Found { read: request.expects().to_vec(), change };
         let written = usize::try_from(count(&written)?).ok()?;
-        Some(Taken { now, granted: each, written, found })
+        Some(Took::All { now, refused, written, found })
     }
+}
+
+/// What the script did.
+pub(super) enum Took {
+    /// Of rows whose last asks were refused it tells the number, and how many were granted.
+    All {
+        now: Now,
+        refused: Vec<u64>,
+        written: usize,
+        found: Found,
+    },
+    Busy,
+    Declined,
 }
 
 fn count(value: &Value) -> Option<u64> {

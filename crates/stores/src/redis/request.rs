@@ -1,28 +1,31 @@
 //! Asks as the script takes them: what they cost under each rule is reckoned here, and nothing twice.
 
+mod rows;
+
 use super::pack::{Pack, pair};
 use crate::shared::cells::Wanted;
-use crate::shared::quick::{Quick, QuickAsk, QuickLine};
+use crate::shared::codec;
+use crate::shared::quick::{Quick, QuickLine};
+use rows::{Line, Rows};
 use std::collections::HashMap;
-use tollgate_core::contract::RECEIPT_LIFE_MAX;
+use std::sync::Arc;
 use tollgate_core::{Definition, Now, Rule};
 
-/// What the script is handed, and how many asks are alike, row by row.
+/// What the script is handed.
 #[derive(Debug)]
 pub(super) struct Request {
-    parts: Parts,
     expects: Vec<Option<Vec<u8>>>,
     needs_all: bool,
-    pub(super) rows: Vec<usize>,
+    definitions: Numbered,
+    costs: Numbered,
+    rows: Rows,
 }
 
+/// Lists that are packed already, and how many they are.
 #[derive(Debug, Default)]
-struct Parts {
-    definitions: Vec<Pack>,
-    costs: Vec<Pack>,
-    /// Of each meter its definition.
-    uses: Vec<Option<u64>>,
-    asks: Vec<u64>,
+struct Numbered {
+    packed: Pack,
+    count: u64,
 }
 
 /// What was numbered before.
@@ -30,40 +33,40 @@ struct Parts {
 struct Known<'a> {
     definitions: HashMap<(&'a str, u64), u64>,
     costs: HashMap<(u64, u64), u64>,
+    /// Most often the next line is under the same rules, and weighs the same.
+    last: Option<(&'a QuickLine, Line)>,
 }
 
 impl Request {
     /// `None` if there is something among it that the script has no port for.
     pub(super) fn new(wanted: Wanted<'_>, quick: &Quick) -> Option<Self> {
-        if quick.expects.len() != wanted.read.len() {
+        if quick.expects.len() != wanted.read.len() || quick.asks.is_empty() {
             return None;
         }
-        let (mut parts, mut known) = (Parts::default(), Known::default());
-        parts.uses.resize(wanted.change.len(), None);
-        let (mut rows, mut last): (Vec<usize>, Vec<u64>) = (Vec::new(), Vec::new());
+        let (definitions, costs) = (Numbered::default(), Numbered::default());
+        let (expects, needs_all) = (quick.expects.clone(), quick.needs_all);
+        let rows = Rows::default();
+        let mut request = Self { expects, needs_all, definitions, costs, rows };
+        let (mut known, mut lines, mut is_plain) = (Known::default(), Vec::new(), true);
         for ask in &quick.asks {
-            let numbers = parts.ask(ask, &mut known)?;
-            match rows.last_mut().filter(|_| last == numbers) {
-                Some(alike) => *alike += ask.count,
-                None => {
-                    parts.close_row(&last, rows.last());
-                    rows.push(ask.count);
-                    last = numbers;
-                }
+            is_plain &= ask.lines.len() == 1;
+            for line in &ask.lines {
+                lines.push(request.line(line, &mut known)?);
+                is_plain &= is_plainly_ruled(&line.definition);
             }
         }
-        parts.close_row(&last, rows.last());
-        // A meter that nobody asks at is here for something else.
-        let is_whole = !rows.is_empty() && parts.uses.iter().all(Option::is_some);
-        let (expects, needs_all) = (quick.expects.clone(), quick.needs_all);
-        is_whole.then_some(Self { parts, expects, needs_all, rows })
+        let meters = wanted.change.len();
+        request.rows = match is_plain {
+            true => Rows::plain(&quick.asks, &lines, meters)?,
+            false => Rows::any(&quick.asks, &lines, meters)?,
+        };
+        Some(request)
     }
 
     /// As the script's argument; `None`: the time is the server's.
     pub(super) fn packed(&self, now: Option<Now>) -> Vec<u8> {
-        let Parts { definitions, costs, uses, asks } = &self.parts;
         let mut pack = Pack::default();
-        pack.list(9);
+        pack.list(10);
         pack.number(self.expects.len() as u64);
         match now {
             Some(now) => pack.pair(now.at.as_nanos()),
@@ -76,15 +79,12 @@ impl Request {
         for value in &self.expects {
             pack.bytes(value.as_deref());
         }
-        for list in [definitions, costs] {
-            pack.list(list.len());
-            for each in list {
-                pack.append(each);
-            }
-        }
-        pack.numbers(&uses.iter().map(|uses| uses.unwrap_or_default()).collect::<Vec<_>>());
-        pack.numbers(asks);
         pack.number(u64::from(self.needs_all));
+        for Numbered { packed, count } in [&self.definitions, &self.costs] {
+            pack.list(usize::try_from(*count).unwrap_or_default());
+            pack.append(packed);
+        }
+        self.rows.pack(&mut pack);
         pack.finish()
     }
 
@@ -92,27 +92,23 @@ impl Request {
     pub(super) fn expects(&self) -> &[Option<Vec<u8>>] {
         &self.expects
     }
-}
 
-impl Parts {
-    /// The life of its receipt, how many lines it has, and of each its meter and cost.
-    fn ask<'a>(&mut self, ask: &'a QuickAsk, known: &mut Known<'a>) -> Option<Vec<u64>> {
-        let [seconds, nanos] = pair(ask.life.min(RECEIPT_LIFE_MAX).as_nanos());
-        let mut numbers = vec![seconds, nanos, ask.lines.len() as u64];
-        for line in &ask.lines {
-            let definition = self.definition(line, known)?;
-            let uses = self.uses.get_mut(line.at)?;
-            if *uses.get_or_insert(definition) != definition {
-                return None;
-            }
-            numbers.extend([line.at as u64 + 1, self.cost(line, definition, known)?]);
-        }
-        (!ask.lines.is_empty()).then_some(numbers)
+    /// Which asks were granted, of what the script says of rows whose last ones were not: the number of
+    /// each and how many were. `None` if it says something else.
+    pub(super) fn granted(&self, quick: &Quick, refused: &[u64]) -> Option<Vec<bool>> {
+        self.rows.granted(&quick.asks, refused)
     }
 
-    fn close_row(&mut self, numbers: &[u64], alike: Option<&usize>) {
-        self.asks.extend(alike.map(|alike| *alike as u64));
-        self.asks.extend(numbers);
+    fn line<'a>(&mut self, line: &'a QuickLine, known: &mut Known<'a>) -> Option<Line> {
+        if let Some((last, number)) = known.last.as_ref().filter(|(last, _)| is_like(last, line)) {
+            let number = Line { at: line.at, ..*number };
+            known.last = Some((last, number));
+            return Some(number);
+        }
+        let definition = self.definition(line, known)?;
+        let number = Line { at: line.at, definition, cost: self.cost(line, definition, known)? };
+        known.last = Some((line, number));
+        Some(number)
     }
 
     /// The number of a line's definition.
@@ -120,34 +116,43 @@ impl Parts {
         if let Some(number) = known.definitions.get(&(&*line.rules, line.seen)) {
             return Some(*number);
         }
-        let mut pack = Pack::default();
-        pack.list(4);
-        pack.bytes(Some(line.rules.as_bytes()));
-        pack.pair(line.seen);
+        let Numbered { packed, count } = &mut self.definitions;
+        packed.list(2);
+        packed.bytes(Some(&codec::meter_head(&line.rules, line.seen)));
         let rules = line.definition.rules();
-        pack.list(rules.len());
+        packed.list(rules.len());
         for rule in rules {
-            pack.numbers(&numbers_of(rule)?);
+            packed.numbers(&numbers_of(rule)?);
         }
-        self.definitions.push(pack);
-        let number = self.definitions.len() as u64;
-        known.definitions.insert((&line.rules, line.seen), number);
-        Some(number)
+        *count += 1;
+        known.definitions.insert((&line.rules, line.seen), *count);
+        Some(*count)
     }
 
-    /// The number of what a line costs.
+    /// The number of what a line costs; `None` if that never passes.
     fn cost(&mut self, line: &QuickLine, definition: u64, known: &mut Known<'_>) -> Option<u64> {
         if let Some(number) = known.costs.get(&(definition, line.weight)) {
             return Some(*number);
         }
-        let is_possible = (1..=line.definition.capacity()).contains(&line.weight);
-        let mut pack = Pack::default();
-        pack.numbers(&cost_of(&line.definition, line.weight));
-        self.costs.push(pack);
-        let number = self.costs.len() as u64;
-        known.costs.insert((definition, line.weight), number);
-        is_possible.then_some(number)
+        if !(1..=line.definition.capacity()).contains(&line.weight) {
+            return None;
+        }
+        let Numbered { packed, count } = &mut self.costs;
+        packed.numbers(&cost_of(&line.definition, line.weight));
+        *count += 1;
+        known.costs.insert((definition, line.weight), *count);
+        Some(*count)
     }
+}
+
+/// Whether two lines are under the same rules and weigh the same, as far as that is seen at once.
+fn is_like(line: &QuickLine, other: &QuickLine) -> bool {
+    Arc::ptr_eq(&line.rules, &other.rules) && (line.seen, line.weight) == (other.seen, other.weight)
+}
+
+/// Whether a meter under these rules may be plain: one bucket, or one window.
+fn is_plainly_ruled(definition: &Definition) -> bool {
+    matches!(definition.rules(), [Rule::Bucket(_) | Rule::Window(_)])
 }
 
 /// A rule: its kind, and what the script needs of it. `None` if there is no port.

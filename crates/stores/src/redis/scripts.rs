@@ -17,7 +17,11 @@ impl Scripts {
             read: Script::new(include_str!("read.lua")),
             write: Script::new(include_str!("write.lua")),
             names: Script::new(include_str!("names.lua")),
-            consume: Script::new(include_str!("consume.lua")),
+            consume: Script::new(concat!(
+                include_str!("consume.lua"),
+                "\n",
+                include_str!("consume_any.lua")
+            )),
         }
     }
 }

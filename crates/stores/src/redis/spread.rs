@@ -5,7 +5,7 @@
 //! somebody was faster in between.
 
 use super::RedisCells;
-use super::quick::{Taken, Tried};
+use super::quick::Took;
 use super::request::Request;
 use super::slow::{owner, value};
 use crate::shared::cells::{CellKey, Change, Decide, Found, Wanted};
@@ -103,7 +103,7 @@ impl<C: ConnectionLike + Clone + Send + Sync + 'static> RedisCells<C> {
                 return Ok(false);
             }
             match self.take(wanted, &request).await? {
-                Tried::Taken(Taken { now, found, written, .. }) => {
+                Took::All { now, found, written, .. } => {
                     let found = Found { read: expects, ..found };
                     let changed = decide.decide(now, &found).len();
                     if changed != written {
@@ -111,8 +111,8 @@ impl<C: ConnectionLike + Clone + Send + Sync + 'static> RedisCells<C> {
                     }
                     break;
                 }
-                Tried::Busy => self.pause(tries).await,
-                Tried::Declined => return Ok(false),
+                Took::Busy => self.pause(tries).await,
+                Took::Declined => return Ok(false),
             }
         }
         Ok(true)

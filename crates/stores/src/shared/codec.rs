@@ -1,10 +1,16 @@
-//! What cells hold, as bytes: flat arrays of MessagePack, the same in every store.
+//! What cells hold, as bytes, the same in every store: flat arrays of MessagePack, and of meters, which are
+//! read and written all the time, fixed places.
 //!
 //! A number of 64 bits is two entries, billions and the rest, for scripts that know no more than doubles;
 //! of an instant these are its seconds and nanoseconds. The first entry is the format, for good.
+//!
+//! A meter is one byte, the format; the text of its rules; the last change of them that it has gone along with;
+//! until when it is closed, and why; and its words. A text is its length in two bytes and then itself, a
+//! number five bytes for the billions and four for the rest, all with the highest byte first.
 
 use super::rules;
 use rmp::{decode, encode};
+use smallvec::SmallVec;
 use std::collections::HashMap;
 use std::sync::Arc;
 use tollgate_core::lanes::{Record, Revision};
@@ -12,6 +18,9 @@ use tollgate_core::till::{KeptMeter, Timeline, Turn};
 use tollgate_core::{Definition, Meter, Now, Timestamp};
 
 const FORMAT: u64 = 1;
+const METER_FORMAT: u8 = 1;
+/// Words of most meters: one rule, and a few low points.
+const WORDS_USUAL: usize = 16;
 const BILLION: u64 = 1_000_000_000;
 
 /// A value that cannot be read: another version wrote it, or it was damaged.
@@ -101,34 +110,82 @@ pub(super) fn timeline_read(
     Ok(timeline)
 }
 
+/// What the value of a meter begins with that was left under these rules, and has gone along with so many
+/// changes of them.
+pub(crate) fn meter_head(rules: &str, seen: u64) -> Vec<u8> {
+    let mut out = Vec::with_capacity(128 + rules.len());
+    out.push(METER_FORMAT);
+    put_text(&mut out, rules);
+    put_word(&mut out, seen);
+    out
+}
+
 /// A meter, and its closure unless that is over.
 pub(super) fn meter_written(kept: &KeptMeter, now: Timestamp) -> Vec<u8> {
     let KeptMeter { meter, definition, seen } = kept;
-    let words = meter.to_words();
-    let mut out = Writer::new(6 + 2 * words.len());
-    out.text(&rules::written(definition));
-    out.number(*seen);
+    let mut out = meter_head(&rules::written(definition), *seen);
     let (until, reason) = meter.closed(now).unwrap_or_default();
-    out.number(until.as_nanos());
-    out.text(reason);
-    out.numbers(words);
-    out.bytes
+    put_word(&mut out, until.as_nanos());
+    put_text(&mut out, reason);
+    meter.to_words().into_iter().for_each(|word| put_word(&mut out, word));
+    out
 }
 
 pub(super) fn meter_read(
     bytes: &[u8],
     definitions: &mut Definitions,
 ) -> Result<KeptMeter, Unreadable> {
-    let mut from = Reader::new(bytes)?;
-    let definition = definitions.read(from.text()?)?;
-    let (seen, until, reason) = (from.number()?, from.instant()?, from.text()?);
-    let mut words = Vec::with_capacity(from.entries / 2);
-    while from.entries > 0 {
-        words.push(from.number()?);
+    let mut from = Places(bytes);
+    if from.take::<1>()? != [METER_FORMAT] {
+        return Err(Unreadable);
     }
-    let closed = (until > Timestamp::default()).then_some((until, reason));
+    let definition = definitions.read(from.text()?)?;
+    let (seen, until, reason) = (from.word()?, from.word()?, from.text()?);
+    let mut words = SmallVec::<[u64; WORDS_USUAL]>::new();
+    while !from.0.is_empty() {
+        words.push(from.word()?);
+    }
+    let closed = (until > 0).then_some((Timestamp::from_nanos(until), reason));
     let meter = Meter::from_words(&definition, &words, closed).ok_or(Unreadable)?;
     Ok(KeptMeter { meter, definition, seen })
+}
+
+fn put_word(out: &mut Vec<u8>, word: u64) {
+    // The billions of 64 bits fit into five bytes, and the rest into four.
+    out.extend_from_slice(&(word / BILLION).to_be_bytes()[3..]);
+    out.extend_from_slice(&(word % BILLION).to_be_bytes()[4..]);
+}
+
+fn put_text(out: &mut Vec<u8>, text: &str) {
+    // Rules and reasons are far shorter: both are bounded.
+    let length = u16::try_from(text.len()).unwrap_or(u16::MAX);
+    out.extend_from_slice(&length.to_be_bytes());
+    out.extend_from_slice(&text.as_bytes()[..usize::from(length)]);
+}
+
+/// Reads fixed places.
+struct Places<'a>(&'a [u8]);
+
+impl<'a> Places<'a> {
+    fn take<const N: usize>(&mut self) -> Result<[u8; N], Unreadable> {
+        let (taken, rest) = self.0.split_first_chunk().ok_or(Unreadable)?;
+        self.0 = rest;
+        Ok(*taken)
+    }
+
+    fn word(&mut self) -> Result<u64, Unreadable> {
+        let [a, b, c, d, e] = self.take()?;
+        let high = u64::from_be_bytes([0, 0, 0, a, b, c, d, e]);
+        let low = u32::from_be_bytes(self.take()?);
+        high.checked_mul(BILLION).and_then(|high| high.checked_add(low.into())).ok_or(Unreadable)
+    }
+
+    fn text(&mut self) -> Result<&'a str, Unreadable> {
+        let length = usize::from(u16::from_be_bytes(self.take()?));
+        let (text, rest) = self.0.split_at_checked(length).ok_or(Unreadable)?;
+        self.0 = rest;
+        std::str::from_utf8(text).map_err(|_| Unreadable)
+    }
 }
 
 /// A record, or the revision of one that was removed.

@@ -33,16 +33,13 @@ impl Kept {
     pub(super) fn value(&self, now: Now) -> Vec<u8> {
         let closed = self.meter.closed(now.at);
         let (until, reason) = closed.map_or((0, ""), |(until, why)| (until.as_nanos(), why));
-        let words = self.meter.to_words();
-        let mut bytes = Vec::new();
-        write_length(&mut bytes, 7 + words.len() * 2, [0x90, 0xdc, 0xdd]);
-        write_number(&mut bytes, 1);
+        let mut bytes = vec![1];
         write_text(&mut bytes, &self.rules);
-        write_pair(&mut bytes, self.seen);
-        write_pair(&mut bytes, until);
+        write_word(&mut bytes, self.seen);
+        write_word(&mut bytes, until);
         write_text(&mut bytes, reason);
-        for word in words {
-            write_pair(&mut bytes, word);
+        for word in self.meter.to_words() {
+            write_word(&mut bytes, word);
         }
         bytes
     }
@@ -82,45 +79,13 @@ pub(super) fn take(
     (granted.collect(), paid)
 }
 
-fn write_pair(bytes: &mut Vec<u8>, number: u64) {
-    write_number(bytes, number / BILLION);
-    write_number(bytes, number % BILLION);
-}
-
-/// In as few bytes as MessagePack has for it.
-fn write_number(bytes: &mut Vec<u8>, number: u64) {
-    let all = number.to_be_bytes();
-    let (mark, width) = match number {
-        0..0x80 => return bytes.push(all[7]),
-        0x80..0x100 => (0xcc, 1),
-        0x100..0x1_0000 => (0xcd, 2),
-        0x1_0000..0x1_0000_0000 => (0xce, 4),
-        _ => (0xcf, 8),
-    };
-    bytes.push(mark);
-    bytes.extend(&all[8 - width..]);
+/// Five bytes for the billions, and four for the rest.
+fn write_word(bytes: &mut Vec<u8>, word: u64) {
+    bytes.extend(&(word / BILLION).to_be_bytes()[3..]);
+    bytes.extend(u32::try_from(word % BILLION).unwrap().to_be_bytes());
 }
 
 fn write_text(bytes: &mut Vec<u8>, text: &str) {
-    match u8::try_from(text.len()).unwrap() {
-        length @ 0..32 => bytes.push(0xa0 | length),
-        length => bytes.extend([0xd9, length]),
-    }
+    bytes.extend(u16::try_from(text.len()).unwrap().to_be_bytes());
     bytes.extend(text.as_bytes());
-}
-
-/// The length of a list, in one of three forms.
-fn write_length(bytes: &mut Vec<u8>, length: usize, [short, middle, long]: [u8; 3]) {
-    let all = u32::try_from(length).unwrap().to_be_bytes();
-    match length {
-        0..16 => bytes.push(short | all[3]),
-        16..0x1_0000 => {
-            bytes.push(middle);
-            bytes.extend(&all[2..]);
-        }
-        _ => {
-            bytes.push(long);
-            bytes.extend(all);
-        }
-    }
 }

@@ -135,7 +135,8 @@ impl World {
         let cells = connected(&Settings { time: Some(time), ..settings() }).await;
         let lines = plan.definitions.iter().enumerate().map(|(at, definition)| QuickLine {
             at,
-            rules: format!("rules {at}").into(),
+            rules: format!("rules {:?}", plan.definitions.iter().position(|it| it == definition))
+                .into(),
             seen: plan.starts,
             definition: Arc::clone(definition),
             weight: 1,
@@ -308,6 +309,31 @@ fn hard_plan() -> impl Strategy<Value = Plan> {
     )
 }
 
+/// One bucket, or one window.
+fn plain() -> impl Strategy<Value = Arc<Definition>> {
+    rule().prop_filter_map("a bucket or a window", |rule| {
+        let is_plain = |rule: &RuleSpec| {
+            matches!(rule, RuleSpec::TokenBucket { .. } | RuleSpec::FixedWindow { .. })
+        };
+        Definition::new(Limit::of(vec![rule.filter(is_plain)?])).ok().map(Arc::new)
+    })
+}
+
+/// Asks at one meter each, which the script decides in a straight line.
+fn plain_plan() -> impl Strategy<Value = Plan> {
+    // Often several meters are under the same rules.
+    let definitions = (plain(), plain(), 0..1_usize << METERS).prop_map(|(one, other, which)| {
+        let of = |meter: usize| if which & (1 << meter) == 0 { &one } else { &other };
+        (0..METERS).map(|meter| Arc::clone(of(meter))).collect()
+    });
+    let ask = (0..METERS, ask()).prop_map(|(meter, ask)| PlannedAsk { at: 1 << meter, ..ask });
+    let batch = (batch(), prop::collection::vec(ask, 1..9))
+        .prop_map(|(batch, asks)| Batch { asks, ..batch });
+    let starts = select(vec![0, 5, 1_790_000_000_123_456_789, 4_294_967_295_999_999_999]);
+    (definitions, starts, prop::collection::vec(batch, 1..40))
+        .prop_map(|(definitions, starts, batches)| Plan { definitions, starts, batches })
+}
+
 async fn compared(plan: Plan) {
     let mut world = World::new(&plan).await;
     let mut has_debt = false;
@@ -329,6 +355,12 @@ proptest! {
 
     #[test]
     fn the_script_decides_and_writes_as_the_original_does(plan in plan()) {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(compared(plan));
+    }
+
+    #[test]
+    fn the_script_decides_plain_asks_as_the_original_does(plan in plain_plan()) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(compared(plan));
     }
