@@ -5,6 +5,7 @@
 //! nobody is overtaken here.
 
 mod asks;
+mod meters;
 mod operate;
 #[cfg(test)]
 mod properties;
@@ -17,6 +18,7 @@ use crate::limit::Definition;
 use crate::meter::{Meter, Payment};
 use crate::name::{LimitName, Partition};
 use crate::time::{Now, Span, Timestamp};
+use meters::Meters;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -32,7 +34,7 @@ pub struct Till {
     has_one_clock: bool,
     limits: BTreeMap<LimitName, Timeline>,
     own: Own,
-    meters: BTreeMap<MeterName, KeptMeter>,
+    meters: Meters,
     settled: BTreeSet<ReceiptKey>,
     spent_since: Option<Now>,
     changes: Changes,
@@ -59,8 +61,6 @@ pub struct Changes {
     pub limits: BTreeSet<LimitName>,
     /// Partitions whose own rules changed.
     pub own: BTreeSet<(LimitName, Partition)>,
-    /// Meters that changed.
-    pub meters: BTreeSet<MeterName>,
     /// Receipts that were settled, and until when that must be remembered.
     pub settled: Vec<(ReceiptKey, Timestamp)>,
     /// What was paid where.
@@ -75,7 +75,7 @@ impl Till {
             has_one_clock: false,
             limits: BTreeMap::new(),
             own: BTreeMap::new(),
-            meters: BTreeMap::new(),
+            meters: Meters::default(),
             settled: BTreeSet::new(),
             spent_since: None,
             changes: Changes::default(),
@@ -115,13 +115,14 @@ impl Till {
         let ahead = kept.meter.latest().since(self.now.at);
         if self.has_one_clock && ahead > STEP_MIN {
             kept.meter.set_back(&kept.definition, ahead);
+            let place = self.meters.put(name, kept);
             // Written whatever is decided: set back again by whoever asks next, it would stand still.
-            self.changes.meters.insert(name.clone());
+            self.meters.changed(place);
         } else {
             // Clocks of servers that take over from each other differ a little: time does not go back.
             self.not_before(kept.meter.latest());
+            self.meters.put(name, kept);
         }
-        self.meters.insert(name, kept);
     }
 
     /// A receipt that was settled before.
@@ -139,12 +140,12 @@ impl Till {
         self.own.get(key)
     }
 
-    /// A meter, as it was left.
-    pub fn meter(&self, name: &MeterName) -> Option<&KeptMeter> {
-        self.meters.get(name)
+    /// Meters that changed, as they were left.
+    pub fn changed_meters(&self) -> impl Iterator<Item = (&MeterName, &KeptMeter)> {
+        self.meters.all_changed()
     }
 
-    /// What changed.
+    /// What else changed.
     pub fn changes(&self) -> &Changes {
         &self.changes
     }
@@ -162,35 +163,45 @@ impl Till {
 
     /// The rules in force at a meter; `None` if its limit is not defined.
     pub fn rules(&self, (limit, partition): &MeterName) -> Option<&Arc<Definition>> {
+        self.rules_of(limit, partition.as_ref())
+    }
+
+    fn rules_of(
+        &self,
+        limit: &LimitName,
+        partition: Option<&Partition>,
+    ) -> Option<&Arc<Definition>> {
         let common = self.limits.get(limit)?.in_force()?;
-        let own = own_rules(&self.own, limit, partition.as_ref()).and_then(Timeline::in_force);
+        let own = own_rules(&self.own, limit, partition).and_then(Timeline::in_force);
         Some(own.unwrap_or(common))
     }
 
-    /// A meter under the rules in force, made if there is none; `None` if its limit is not defined.
-    fn at(&mut self, name: &MeterName) -> Option<&mut KeptMeter> {
-        let definition = self.rules(name)?.clone();
-        let (limit, partition) = name;
+    /// The place of a meter under the rules in force, made if there is none; `None` if its limit is not
+    /// defined.
+    fn at(&mut self, name: MeterName) -> Option<usize> {
+        let (limit, partition) = &name;
         let common = self.limits.get(limit)?;
+        let in_force = common.in_force()?;
         let own = own_rules(&self.own, limit, partition.as_ref());
-        let now = self.now;
-        let is_later = self.spent_since.is_some_and(|lost| lost.at > now.at);
-        if is_later && !self.meters.contains_key(name) {
-            // The clock was set back since. Kept as it is made: made anew each time, it would stay spent.
-            self.changes.meters.insert(name.clone());
-        }
-        let lost = self.spent_since.map(|lost| not_after(lost, now));
-        let kept = self.meters.entry(name.clone()).or_insert_with(|| {
-            let meter = match lost {
-                Some(lost) => Meter::spent(&definition, lost, now),
+        let (now, latest) = (self.now, common.latest(own));
+        let Some(place) = self.meters.place(&name) else {
+            let definition = own.and_then(Timeline::in_force).unwrap_or(in_force).clone();
+            let meter = match self.spent_since {
+                Some(lost) => Meter::spent(&definition, not_after(lost, now), now),
                 None => Meter::new(&definition, now.at),
             };
-            KeptMeter { meter, definition, seen: common.latest(own) }
-        });
-        if kept.seen < common.latest(own) {
+            let place = self.meters.put(name, KeptMeter { meter, definition, seen: latest });
+            if self.spent_since.is_some_and(|lost| lost.at > now.at) {
+                // The clock was set back since. Kept as it is made: made anew each time, it would stay spent.
+                self.meters.changed(place);
+            }
+            return Some(place);
+        };
+        let kept = self.meters.kept_mut(place);
+        if kept.seen < latest {
             kept.go_along(&common.with_own(own, kept.seen), now);
         }
-        Some(kept)
+        Some(place)
     }
 }
 

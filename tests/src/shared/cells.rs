@@ -244,14 +244,17 @@ pub(crate) async fn a_name_is_told_as_long_as_it_has_a_cell(cells: &dyn Cells) {
 pub(crate) async fn any_two_names_are_apart(cells: &dyn Cells) {
     let long = "ü".repeat(512);
     let names = ["", "a", "a\0", "a\0b", "\0", "a:b", "1:a", "a}", "*", " ", "A", "é", &long];
-    let parts: Vec<Option<Box<str>>> =
-        [None].into_iter().chain(names.iter().map(|part| Some((*part).into()))).collect();
+    let parts: Vec<Option<&str>> =
+        [None].into_iter().chain(names.iter().map(|part| Some(*part))).collect();
     let mut keys = Vec::new();
     for kind in [Kind::Limit, Kind::Meter] {
         for name in names {
-            let name: Box<str> = name.into();
-            let each = parts.iter().map(|part| (name.clone(), part.clone()));
-            keys.extend(each.map(|(name, part)| CellKey { kind, name, part }));
+            let key = |part: &Option<&str>| CellKey {
+                kind,
+                name: name.into(),
+                part: part.map(Into::into),
+            };
+            keys.extend(parts.iter().map(key));
         }
     }
     keys.sort();

@@ -200,12 +200,12 @@ impl Cells for MemoryCells {
     ) -> Doing<'a, Answer<Vec<Box<str>>>> {
         Box::pin(async move {
             let cells = self.cells.lock();
-            let names = cells.keys().filter(|key| key.kind == kind).map(|key| key.name.clone());
+            let names = cells.keys().filter(|key| key.kind == kind).map(|key| &*key.name);
             let mut names: Vec<_> =
-                names.filter(|name| after.is_none_or(|it| **name > *it)).collect();
+                names.filter(|name| after.is_none_or(|it| *name > it)).collect();
             names.dedup();
             names.truncate(most);
-            Ok(names)
+            Ok(names.into_iter().map(Box::from).collect())
         })
     }
 

@@ -7,15 +7,16 @@ use crate::contract::{
 };
 use crate::gate;
 use crate::meter::{Holding, Standing};
+use crate::name::LimitName;
 use crate::rule::slots::HoldId;
 use crate::time::{Now, Span, Timestamp};
-use crate::toll::{self, TollError};
+use crate::toll::{self, Toll, TollError};
 use crate::turn::{Company, Place};
 use smallvec::SmallVec;
 use std::sync::Arc;
 
-/// What an ask owes at one meter.
-type Owed = (MeterName, u64);
+/// What an ask owes: at which places, and how much.
+type Owed = SmallVec<[(usize, u64); 2]>;
 
 /// A line of the gate, as it is here.
 type Line<'a> = gate::Line<'a>;
@@ -29,13 +30,12 @@ impl Till {
         let holding = Holding { id: HoldId(id), expires };
         let now = self.now;
         let mut lines = Vec::with_capacity(owed.len());
-        for (name, weight) in &owed {
-            let Some(kept) = self.at(name) else { continue };
-            let KeptMeter { meter, definition, .. } = kept;
+        for (place, weight) in &owed {
+            let KeptMeter { meter, definition, .. } = self.meters.changed(*place);
             let payment = meter.pay(definition, *weight, (now, starts), Some(holding));
+            let name = self.meters.name(*place);
             let (limit, partition) = name.clone();
             lines.push(PaidLine { limit, partition, payment });
-            self.changes.meters.insert(name.clone());
             self.changes.paid.push((name.clone(), payment));
         }
         let (tightest, standing) = gate::tightest(&self.lines(&owed, ask), now);
@@ -49,30 +49,21 @@ impl Till {
     }
 
     /// What an ask owes, and when it starts if it may.
-    fn decided(&mut self, ask: &Ask) -> Result<(Vec<Owed>, Timestamp), AskError> {
+    fn decided(&mut self, ask: &Ask) -> Result<(Owed, Timestamp), AskError> {
         if ask.tolls.is_empty() {
             return Err(AskError::NoToll);
         }
         toll::check(&ask.tolls, |toll| {
-            self.rules(&(toll.limit.clone(), toll.partition.clone())).map(Arc::as_ref)
+            self.rules_of(&toll.limit, toll.partition.as_ref()).map(Arc::as_ref)
         })?;
-        let owed = ask.owed();
-        if owed.len() > 1
-            && let Some(((limit, _), _)) = owed.iter().find(|((limit, _), _)| self.is_spread(limit))
-        {
+        if let Some(limit) = self.spread_among(ask) {
             return Err(TollError::Spread { limit: limit.clone() }.into());
         }
-        for (name, _) in &owed {
-            let definition = self.at(name).map(|kept| kept.definition.clone());
-            let has_slots = definition.is_some_and(|definition| definition.has_slots());
-            if has_slots && ask.delay_max.is_some() {
-                return Err(AskError::DelayWithSlots { limit: name.0.clone() });
-            }
-        }
+        let owed = self.owed(ask)?;
         let latest = ask.delay_max.map(|most| self.now.at.plus(most.min(DELAY_MAX)));
         let lines = self.lines(&owed, ask);
         let starts = gate::reserve(&lines, |_| 0, latest, self.now).map_err(|(at, blocker)| {
-            let ((limit, partition), _) = owed[at].clone();
+            let (limit, partition) = self.meters.name(owed[at].0).clone();
             let (cause, opening) = (blocker.cause, blocker.opening);
             let standing = lines[at].standing(self.now);
             let now = self.now.at;
@@ -82,15 +73,45 @@ impl Till {
         Ok((owed, starts))
     }
 
+    /// A limit that is spread, of an ask at several meters.
+    fn spread_among<'a>(&self, ask: &'a Ask) -> Option<&'a LimitName> {
+        let (first, others) = ask.tolls.split_first()?;
+        let is_at_first =
+            |toll: &Toll| toll.limit == first.limit && toll.partition == first.partition;
+        if others.iter().all(is_at_first) {
+            return None;
+        }
+        ask.tolls.iter().map(|toll| &toll.limit).find(|limit| self.is_spread(limit))
+    }
+
+    /// What an ask owes by meter: tolls at one meter add up.
+    fn owed(&mut self, ask: &Ask) -> Result<Owed, AskError> {
+        let mut owed = Owed::new();
+        for toll in &ask.tolls {
+            let name = (toll.limit.clone(), toll.partition.clone());
+            let Some(place) = self.at(name) else {
+                return Err(TollError::UnknownLimit { limit: toll.limit.clone() }.into());
+            };
+            if ask.delay_max.is_some() && self.meters.kept(place).definition.has_slots() {
+                return Err(AskError::DelayWithSlots { limit: toll.limit.clone() });
+            }
+            match owed.iter_mut().find(|(other, _)| *other == place) {
+                Some((_, weight)) => *weight = weight.saturating_add(toll.weight),
+                None => owed.push((place, toll.weight)),
+            }
+        }
+        Ok(owed)
+    }
+
     /// All that matters at the meters of an ask.
-    fn lines(&self, owed: &[Owed], ask: &Ask) -> SmallVec<[Line<'_>; 2]> {
+    fn lines(&self, owed: &Owed, ask: &Ask) -> SmallVec<[Line<'_>; 2]> {
         let place = Place::new(ask.priority, u64::MAX, u64::MAX);
-        let line = |(name, weight): &Owed| {
-            let kept = self.meters.get(name);
+        let line = |(at, weight): &(usize, u64)| {
+            let KeptMeter { meter, definition, .. } = self.meters.kept(*at);
             Line {
-                definition: kept.map(|kept| kept.definition.as_ref()),
+                definition: Some(definition.as_ref()),
                 is_paused: false,
-                meter: kept.map(|kept| &kept.meter),
+                meter: Some(meter),
                 weight: *weight,
                 place,
                 company: Company::default(),
@@ -101,10 +122,9 @@ impl Till {
 
     /// Higher than any at the meters of an ask: so long as it is one at each of them, it need not be
     /// one anywhere else.
-    fn next_id(&self, owed: &[Owed]) -> u64 {
-        let latest = owed.iter().filter_map(|(name, _)| self.meters.get(name));
-        let latest = latest.map(|kept| kept.meter.sequence()).max().unwrap_or(0);
-        self.now.at.as_nanos().max(latest).saturating_add(1)
+    fn next_id(&self, owed: &Owed) -> u64 {
+        let latest = owed.iter().map(|(place, _)| self.meters.kept(*place).meter.sequence());
+        self.now.at.as_nanos().max(latest.max().unwrap_or(0)).saturating_add(1)
     }
 
     /// Settles a receipt at its true cost, once.
@@ -140,42 +160,37 @@ impl Till {
     pub fn settle_line(&mut self, line: &PaidLine, actual: u64) {
         let name = (line.limit.clone(), line.partition.clone());
         let now = self.now;
-        if let Some(KeptMeter { meter, definition, .. }) = self.at(&name) {
+        if let Some(place) = self.at(name.clone()) {
+            let KeptMeter { meter, definition, .. } = self.meters.changed(place);
             meter.settle(definition, &line.payment, actual, now);
-        } else if let (Some(kept), Some(hold)) = (self.meters.get_mut(&name), line.payment.hold) {
-            kept.meter.release(hold);
+        } else if let (Some(place), Some(hold)) = (self.meters.place(&name), line.payment.hold) {
+            self.meters.changed(place).meter.release(hold);
         }
-        self.changes.meters.insert(name);
     }
 
     /// Holds a receipt's slots for `life` from now.
     pub fn renew(&mut self, receipt: &Receipt, life: Span) -> Result<Receipt, ReceiptError> {
         let names = receipt.holds().map(|line| (line.limit.clone(), line.partition.clone()));
-        let held: SmallVec<[MeterName; 2]> = names.collect();
-        if held.is_empty() {
+        let names: SmallVec<[MeterName; 2]> = names.collect();
+        if names.is_empty() {
             return Err(ReceiptError::NothingHeld);
         }
         // A limit that counts no slots any more holds none.
-        for name in &held {
-            let _ = self.at(name);
+        for name in &names {
+            let _ = self.at(name.clone());
         }
         let (hold, now) = (HoldId(receipt.id), self.now.at);
-        let is_held = |name: &MeterName| {
-            self.meters.get(name).is_some_and(|kept| kept.meter.holds(hold, now))
-        };
+        let is_held = |place: usize| self.meters.kept(place).meter.holds(hold, now);
+        let held = names.iter().map(|name| self.meters.place(name).filter(|it| is_held(*it)));
+        let held: Option<SmallVec<[usize; 2]>> = held.collect();
         let is_settled = receipt.key().is_none_or(|key| self.settled.contains(&key));
-        if is_settled || !held.iter().all(is_held) {
-            return Err(ReceiptError::Spent);
-        }
+        let Some(held) = held.filter(|_| !is_settled) else { return Err(ReceiptError::Spent) };
         // Of a receipt from before the clock was set back, the meters know how long it lives.
-        let until = |name: &MeterName| self.meters.get(name)?.meter.held_until(hold);
+        let until = |place: &usize| self.meters.kept(*place).meter.held_until(hold);
         let until = held.iter().filter_map(until).max().unwrap_or(now);
         let expires = receipt.expires.min(until).max(now.plus(life.min(RECEIPT_LIFE_MAX)));
-        for name in held {
-            if let Some(kept) = self.meters.get_mut(&name) {
-                kept.meter.extend(hold, expires, now);
-            }
-            self.changes.meters.insert(name);
+        for place in held {
+            self.meters.changed(place).meter.extend(hold, expires, now);
         }
         Ok(Receipt { expires, ..receipt.clone() })
     }
@@ -183,7 +198,8 @@ impl Till {
     /// How a meter stands; `None` if its limit is not defined.
     pub fn inspect(&mut self, name: &MeterName) -> Option<MeterState> {
         let now = self.now;
-        let KeptMeter { meter, definition, .. } = self.at(name)?;
+        let place = self.at(name.clone())?;
+        let KeptMeter { meter, definition, .. } = self.meters.kept(place);
         Some(MeterState::new(meter, definition, 0, now))
     }
 }

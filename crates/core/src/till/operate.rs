@@ -76,15 +76,16 @@ impl Till {
     ) -> Result<(), MeterError> {
         let now = self.now;
         let unknown = || MeterError::UnknownLimit { limit: name.0.clone() };
-        change(self.at(name).ok_or_else(unknown)?, now);
-        self.changes.meters.insert(name.clone());
+        let place = self.at(name.clone()).ok_or_else(unknown)?;
+        change(self.meters.changed(place), now);
         Ok(())
     }
 
     /// Ends the closure of a meter.
     pub fn reopen(&mut self, name: &MeterName) {
-        if self.meters.get_mut(name).is_some_and(|kept| kept.meter.reopen()) {
-            self.changes.meters.insert(name.clone());
+        let Some(place) = self.meters.place(name) else { return };
+        if self.meters.kept_mut(place).meter.reopen() {
+            self.meters.changed(place);
         }
     }
 }

@@ -52,8 +52,8 @@ impl World {
         let toll = Toll { limit, partition, weight, hears_feedback: false };
         let (priority, life) = (Priority::default(), Span::from_secs(30));
         let answer = till.consume(&Ask { tolls: vec![toll], priority, delay_max: None, life });
-        if till.changes().meters.contains(&self.name) {
-            self.kept = till.meter(&self.name).cloned();
+        if let Some((_, kept)) = till.changed_meters().find(|(name, _)| **name == self.name) {
+            self.kept = Some(kept.clone());
         }
         match answer {
             Ok(_) => self.passed.push((self.elapsed, weight)),
@@ -185,8 +185,8 @@ fn a_meter_that_was_lost_before_the_clock_was_set_back_is_spent_for_a_period() {
         let toll = Toll { limit, partition, weight: 1, hears_feedback: false };
         let (priority, life) = (Priority::default(), Span::from_secs(30));
         let answer = till.consume(&Ask { tolls: vec![toll], priority, delay_max: None, life });
-        let kept = till.changes().meters.contains(&world.name).then(|| till.meter(&world.name));
-        (answer.is_ok(), kept.flatten().cloned())
+        let kept = till.changed_meters().find(|(name, _)| **name == world.name);
+        (answer.is_ok(), kept.map(|(_, kept)| kept.clone()))
     };
     let (is_granted, kept) = ask(&world, None);
     assert!(!is_granted && kept.is_some(), "it is kept as it is made");

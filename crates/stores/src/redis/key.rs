@@ -1,6 +1,7 @@
 //! The keys of Redis under which cells are, and the entries of the lists of their names.
 
 use crate::shared::cells::{CellKey, Kind};
+use std::fmt::Write as _;
 use tollgate_core::contract::StoreError;
 
 /// Longest prefix, in bytes: it is a part of every key.
@@ -27,19 +28,35 @@ impl Keys {
 
     /// Of a cell: the length of the name says where the part begins.
     pub(super) fn cell(&self, cell: &CellKey) -> String {
+        let mut key = String::new();
+        self.write_cell(cell, &mut key);
+        key
+    }
+
+    /// The same, at the end of a text.
+    pub(super) fn write_cell(&self, cell: &CellKey, key: &mut String) {
         let CellKey { kind, name, part } = cell;
         match (kind, part) {
-            (Kind::SpreadMeter, _) => return format!("{}:m", self.tag(cell)),
+            (Kind::SpreadMeter, _) => {
+                key.push_str(&self.tag(cell));
+                return key.push_str(":m");
+            }
             (Kind::SpreadSettled, Some(part)) => {
-                return format!("{}:s:{}", self.tag(cell), id(part));
+                key.push_str(&self.tag(cell));
+                key.push_str(":s:");
+                return key.push_str(id(part));
             }
             _ => {}
         }
-        let start = self.start(*kind);
-        let length = name.len();
-        match part {
-            Some(part) => format!("{start}{length}:{name}:{part}"),
-            None => format!("{start}{length}:{name}"),
+        key.push_str(&self.prefix);
+        key.extend([':', kind.letter(), ':']);
+        // Memory has room, and nothing else can fail.
+        let _ = write!(key, "{}", name.len());
+        key.push(':');
+        key.push_str(name);
+        if let Some(part) = part {
+            key.push(':');
+            key.push_str(part);
         }
     }
 

@@ -8,10 +8,13 @@ use super::slow::value;
 use super::{RedisCells, fault};
 use crate::shared::cells::{Decide, Found, Wanted};
 use crate::shared::quick::Quick;
-use redis::Value;
 use redis::aio::ConnectionLike;
+use redis::{Cmd, Value};
 use tollgate_core::Now;
 use tollgate_core::contract::Answer;
+
+/// Room for a key, most often.
+const KEY_BYTES: usize = 64;
 
 /// What came of asks that were handed to the script.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -66,7 +69,7 @@ impl<C: ConnectionLike + Clone + Send + Sync + 'static> RedisCells<C> {
         for tries in 0.. {
             match self.take(wanted, &request).await? {
                 Took::All { now, found, written, .. } => {
-                    let changed = decide.decide(now, &found).len();
+                    let changed = decide.witness(now, &found);
                     if changed != written {
                         tracing::error!(written, changed, "the script decided otherwise");
                     }
@@ -80,19 +83,31 @@ impl<C: ConnectionLike + Clone + Send + Sync + 'static> RedisCells<C> {
     }
 
     pub(super) async fn take(&self, wanted: Wanted<'_>, request: &Request) -> Answer<Took> {
-        let mut script = self.scripts.consume.prepare_invoke();
-        script.key(self.keys.intents(wanted.change.first()));
-        for cell in wanted.read.iter().chain(wanted.change) {
-            script.key(self.keys.cell(cell));
-        }
         let now = self.settings.time.as_ref().map(|time| time());
-        script.arg(request.packed(now));
-        match self.run(&script).await? {
+        let call = self.call(wanted, &request.packed(now));
+        match self.run(&self.scripts.consume, &call).await? {
             Value::Int(0) => Ok(Took::Declined),
             Value::Int(1) => Ok(Took::Busy),
             Value::Array(answer) => self.took(answer, now, request).ok_or_else(fault::strange),
             _ => Err(fault::strange()),
         }
+    }
+
+    /// Calls the script: each key is written where it is sent from, for there are many.
+    fn call(&self, wanted: Wanted<'_>, request: &[u8]) -> Cmd {
+        let cells = wanted.read.iter().chain(wanted.change);
+        let keys = 1 + wanted.read.len() + wanted.change.len();
+        let mut call = Cmd::with_capacity(keys + 4, request.len() + keys * KEY_BYTES);
+        call.arg("EVALSHA").arg(self.scripts.consume.hash()).arg(keys);
+        call.arg(self.keys.intents(wanted.change.first()));
+        let mut key = String::with_capacity(KEY_BYTES);
+        for cell in cells {
+            key.clear();
+            self.keys.write_cell(cell, &mut key);
+            call.arg(&*key);
+        }
+        call.arg(request);
+        call
     }
 
     /// What the script answered; `None` if it is something else.

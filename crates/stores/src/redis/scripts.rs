@@ -1,7 +1,6 @@
 //! The scripts that Redis runs.
 
-use redis::aio::ConnectionLike;
-use redis::{Cmd, ErrorKind, RedisResult, ServerErrorKind, ToRedisArgs, Value};
+use redis::{Arg, Cmd};
 
 #[derive(Debug)]
 pub(super) struct Scripts {
@@ -39,49 +38,20 @@ impl Script {
         Self { source, hash }
     }
 
-    pub(super) fn prepare_invoke(&self) -> Invocation<'_> {
-        Invocation { script: self, keys: Vec::new(), args: Vec::new() }
-    }
-}
-
-/// A script with what it is handed.
-#[derive(Debug)]
-pub(super) struct Invocation<'a> {
-    script: &'a Script,
-    keys: Vec<Vec<u8>>,
-    args: Vec<Vec<u8>>,
-}
-
-impl Invocation<'_> {
-    pub(super) fn key(&mut self, key: impl ToRedisArgs) -> &mut Self {
-        key.write_redis_args(&mut self.keys);
-        self
+    /// The name that Redis knows it by.
+    pub(super) fn hash(&self) -> &str {
+        &self.hash
     }
 
-    pub(super) fn arg(&mut self, arg: impl ToRedisArgs) -> &mut Self {
-        arg.write_redis_args(&mut self.args);
-        self
-    }
-
-    /// Runs it by its name, and with its text if the server does not know it. The client's own way
-    /// would hand the text to all servers of a cluster first, of which one may be away.
-    pub(super) async fn invoke(&self, connection: &mut impl ConnectionLike) -> RedisResult<Value> {
-        let Script { source, hash } = self.script;
-        let answer = self.command("EVALSHA", hash).query_async(connection).await;
-        let is_unknown = |error: &redis::RedisError| {
-            error.kind() == ErrorKind::Server(ServerErrorKind::NoScript)
-        };
-        match answer {
-            Err(error) if is_unknown(&error) => {
-                self.command("EVAL", source).query_async(connection).await
+    /// A call of it by its name, with its text in place of that: for a server that does not know it.
+    pub(super) fn in_full(&self, call: &Cmd) -> Cmd {
+        let mut full = redis::cmd("EVAL");
+        full.arg(self.source);
+        for arg in call.args_iter().skip(2) {
+            if let Arg::Simple(bytes) = arg {
+                full.arg(bytes);
             }
-            answer => answer,
         }
-    }
-
-    fn command(&self, name: &str, script: &str) -> Cmd {
-        let mut command = redis::cmd(name);
-        command.arg(script).arg(self.keys.len()).arg(&self.keys).arg(&self.args);
-        command
+        full
     }
 }

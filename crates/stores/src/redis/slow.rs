@@ -4,11 +4,11 @@
 //! would never be first. Safe it is by the comparison alone.
 
 use super::pack::Pack;
-use super::scripts::Invocation;
+use super::scripts::Script;
 use super::{RedisCells, fault, key};
 use crate::shared::cells::{Change, Decide, Found, Kind, Wanted};
 use redis::aio::ConnectionLike;
-use redis::{ErrorKind, RedisError, ServerErrorKind, Value};
+use redis::{Cmd, ErrorKind, RedisError, RedisResult, ServerErrorKind, Value};
 use std::time::Duration;
 use tollgate_core::contract::{Answer, StoreError};
 use tollgate_core::{Now, Span, Timestamp};
@@ -65,10 +65,12 @@ impl<C: ConnectionLike + Clone + Send + Sync + 'static> RedisCells<C> {
 
     /// The time and what is there; `None` if someone else is about to change it.
     pub(super) async fn read(&self, attempt: &Attempt<'_>) -> Answer<Option<(Now, Found)>> {
-        let mut script = self.scripts.read.prepare_invoke();
-        script.key(&attempt.intents).key(&attempt.keys);
-        script.arg(&attempt.owner).arg(INTENT_MS).arg(attempt.wanted.change.len());
-        let Value::Array(answer) = self.run(&script).await? else { return Err(fault::strange()) };
+        let script = &self.scripts.read;
+        let mut call = calling(script, 1 + attempt.keys.len());
+        call.arg(&attempt.intents).arg(&attempt.keys);
+        call.arg(&attempt.owner).arg(INTENT_MS).arg(attempt.wanted.change.len());
+        let answer = self.run(script, &call).await?;
+        let Value::Array(answer) = answer else { return Err(fault::strange()) };
         let mut answer = answer.into_iter();
         let seconds = number(answer.next());
         let (Some(seconds), Some(micros)) = (seconds, number(answer.next())) else {
@@ -99,13 +101,14 @@ impl<C: ConnectionLike + Clone + Send + Sync + 'static> RedisCells<C> {
         let is_apart = attempt.wanted.change.iter().any(|cell| cell.kind.is_spread());
         let listed = Kind::ALL.into_iter().filter(|kind| key::is_listed(*kind) && !is_apart);
         let lists: Vec<Kind> = listed.collect();
-        let mut script = self.scripts.write.prepare_invoke();
-        script.key(&attempt.intents).key(&attempt.keys);
+        let script = &self.scripts.write;
+        let mut call = calling(script, 1 + attempt.keys.len() + lists.len());
+        call.arg(&attempt.intents).arg(&attempt.keys);
         for kind in &lists {
-            script.key(self.keys.list(*kind));
+            call.arg(self.keys.list(*kind));
         }
-        script.arg(&attempt.owner).arg(request(attempt, found, changes, &lists));
-        match self.run(&script).await? {
+        call.arg(&attempt.owner).arg(request(attempt, found, changes, &lists));
+        match self.run(script, &call).await? {
             Value::Int(done) => Ok(done == 1),
             _ => Err(fault::strange()),
         }
@@ -130,10 +133,12 @@ impl<C: ConnectionLike + Clone + Send + Sync + 'static> RedisCells<C> {
             let reason = format!("Redis keeps no list of the names of this kind: {kind:?}");
             return Err(StoreError::Failed { reason });
         }
-        let mut script = self.scripts.names.prepare_invoke();
-        script.key(self.keys.list(kind)).arg(self.keys.start(kind));
-        script.arg(after.map(key::behind).unwrap_or_default()).arg(most);
-        let Value::Array(names) = self.run(&script).await? else { return Err(fault::strange()) };
+        let script = &self.scripts.names;
+        let mut call = calling(script, 1);
+        call.arg(self.keys.list(kind)).arg(self.keys.start(kind));
+        call.arg(after.map(key::behind).unwrap_or_default()).arg(most);
+        let answer = self.run(script, &call).await?;
+        let Value::Array(names) = answer else { return Err(fault::strange()) };
         let names = names.into_iter().map(|name| {
             let name = value(name).flatten().and_then(|name| String::from_utf8(name).ok());
             name.map(Into::into).ok_or_else(fault::strange)
@@ -144,16 +149,26 @@ impl<C: ConnectionLike + Clone + Send + Sync + 'static> RedisCells<C> {
     /// Runs a script. A connection that could not be made is tried once more, for what was found out
     /// may have been long ago; one that was cut is not, for the script may have run. A server of a
     /// cluster that has it no more has not run it: the client knows by now who has.
-    pub(super) async fn run(&self, script: &Invocation<'_>) -> Answer<Value> {
-        let mut connection = self.connection.clone();
-        let mut answer = script.invoke(&mut connection).await;
+    pub(super) async fn run(&self, script: &Script, call: &Cmd) -> Answer<Value> {
+        let mut answer = self.run_once(script, call).await;
         for _ in 0..AGAIN_MAX {
             match &answer {
-                Err(error) if was_not_run(error) => answer = script.invoke(&mut connection).await,
+                Err(error) if was_not_run(error) => answer = self.run_once(script, call).await,
                 _ => break,
             }
         }
         answer.map_err(fault::of)
+    }
+
+    async fn run_once(&self, script: &Script, call: &Cmd) -> RedisResult<Value> {
+        let mut connection = self.connection.clone();
+        let answer = call.query_async(&mut connection).await;
+        let no_script = ErrorKind::Server(ServerErrorKind::NoScript);
+        if !answer.as_ref().is_err_and(|error: &RedisError| error.kind() == no_script) {
+            return answer;
+        }
+        // The client's own way would hand the text to all servers of a cluster, of which one may be away.
+        script.in_full(call).query_async(&mut connection).await
     }
 
     /// What the server's clock says, or the test's.
@@ -177,6 +192,13 @@ impl<C: ConnectionLike + Clone + Send + Sync + 'static> RedisCells<C> {
 /// Whether a script did not run, and may if it is sent again at once.
 fn was_not_run(error: &RedisError) -> bool {
     error.is_connection_refusal() || error.kind() == ErrorKind::Server(ServerErrorKind::Moved)
+}
+
+/// A call of a script with so many keys, which come next.
+pub(super) fn calling(script: &Script, keys: usize) -> Cmd {
+    let mut call = redis::cmd("EVALSHA");
+    call.arg(script.hash()).arg(keys);
+    call
 }
 
 /// What the script that writes is handed.

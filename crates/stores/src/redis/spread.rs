@@ -105,7 +105,7 @@ impl<C: ConnectionLike + Clone + Send + Sync + 'static> RedisCells<C> {
             match self.take(wanted, &request).await? {
                 Took::All { now, found, written, .. } => {
                     let found = Found { read: expects, ..found };
-                    let changed = decide.decide(now, &found).len();
+                    let changed = decide.witness(now, &found);
                     if changed != written {
                         tracing::error!(written, changed, "the script decided otherwise");
                     }

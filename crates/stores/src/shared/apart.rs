@@ -19,7 +19,7 @@ pub(super) type Group = Vec<Box<dyn Asked>>;
 
 /// Requests in rounds, to be made one after the other: no two groups of a round share a cell.
 pub(super) fn rounds(requests: Vec<Box<dyn Asked>>) -> Vec<Vec<Group>> {
-    rounds_of(requests, |wants| wants.change)
+    rounds_of(requests, |wants| wants.change.into_iter().collect())
 }
 
 /// The same where limits are spread: what lies in one place is written together, and stands for one cell.
@@ -133,7 +133,7 @@ mod tests {
         let size = |group: &Group| {
             let mut wants = Wants::default();
             group.iter().for_each(|request| request.wants(&mut wants));
-            (group.len(), wants.change.len())
+            (group.len(), wants.settled().change.len())
         };
         rounds.iter().map(|round| round.iter().map(size).collect()).collect()
     }

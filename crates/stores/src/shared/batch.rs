@@ -108,11 +108,14 @@ impl Batch {
 
     /// Finds out which cells are needed, as far as it is known.
     fn want(&mut self) {
-        let mut wants = Wants::default();
-        self.requests.iter().for_each(|request| request.wants(&mut wants));
-        wants.read.insert(wants::epoch());
+        let has_own = self.memory.lock().has_any_own();
+        let mut wants = self.wants(has_own);
         let memory = self.memory.lock();
         self.remembered = memory.remembered();
+        if memory.has_any_own() != has_own {
+            // It was found out meanwhile: what is read goes by what is remembered with it.
+            wants = self.wants(!has_own);
+        }
         let own = wants.meters.iter().filter_map(|(limit, partition)| {
             let partition: &Partition = partition.as_ref()?;
             self.remembered.with_own.contains(limit).then(|| wants::own(limit, partition))
@@ -124,8 +127,15 @@ impl Batch {
         }
         wants.read.extend(own);
         let Wants { read, change, .. } = wants.settled();
-        (self.read, self.change) = (read.into_iter().collect(), change.into_iter().collect());
+        (self.read, self.change) = (read.into_iter().collect(), change.into());
         self.quick = self.hurried(&memory);
+    }
+
+    fn wants(&self, has_own: bool) -> Wants {
+        let mut wants = Wants::new(has_own);
+        self.requests.iter().for_each(|request| request.wants(&mut wants));
+        wants.read.insert(wants::epoch());
+        wants
     }
 
     /// The change as a store may decide it by itself, if it is nothing but asks that pay now or not at
@@ -173,7 +183,8 @@ impl Batch {
         })
     }
 
-    fn decided(&mut self, now: Now, found: &Found) -> Result<Vec<Change>, StoreError> {
+    /// All that was found, once everything is done that is asked; `None` if it has to be done again.
+    fn performed(&mut self, now: Now, found: &Found) -> Result<Option<Opened>, StoreError> {
         let keys = self.read.iter().chain(self.change.iter());
         let mut memory = self.memory.lock();
         let till = Till::new(now);
@@ -182,7 +193,7 @@ impl Batch {
         let mut opened = Opened::new(till, keys, all_found(found), memory.definitions())?;
         if opened.epoch.is_none() || opened.epoch != self.remembered.epoch {
             self.came.again = Some(Again::Epoch);
-            return Ok(Vec::new());
+            return Ok(None);
         }
         let is_new = opened.with_own.iter().any(|it| !self.remembered.with_own.contains(it));
         let misplaced = memory.spreads() && self.is_misplaced(&opened.spread);
@@ -193,31 +204,41 @@ impl Batch {
         drop(memory);
         if is_new {
             self.came.again = Some(Again::Own);
-            return Ok(Vec::new());
+            return Ok(None);
         }
         if misplaced {
             self.came.again = Some(Again::Elsewhere);
-            return Ok(Vec::new());
+            return Ok(None);
         }
         self.requests.iter_mut().for_each(|request| request.perform(&mut opened));
-        let changes = opened.changes(&self.change);
-        if self.keeps_paid {
-            self.came.paid.clone_from(&opened.till.changes().paid);
+        Ok(Some(opened))
+    }
+
+    /// Decides, as of nothing before.
+    fn decided(&mut self, now: Now, found: &Found) -> Option<Opened> {
+        self.came = Came::default();
+        match self.performed(now, found) {
+            Ok(opened) => opened,
+            Err(error) => {
+                self.came.failed = Some(error);
+                None
+            }
         }
-        Ok(changes)
     }
 }
 
 impl Decide for Batch {
     fn decide(&mut self, now: Now, found: &Found) -> Vec<Change> {
-        self.came = Came::default();
-        match self.decided(now, found) {
-            Ok(changes) => changes,
-            Err(error) => {
-                self.came.failed = Some(error);
-                Vec::new()
-            }
+        let Some(opened) = self.decided(now, found) else { return Vec::new() };
+        if self.keeps_paid {
+            self.came.paid.clone_from(&opened.till.changes().paid);
         }
+        opened.changes(&self.change)
+    }
+
+    fn witness(&mut self, now: Now, found: &Found) -> usize {
+        // What is asked quickly changes meters alone.
+        self.decided(now, found).map_or(0, |opened| opened.till.changed_meters().count())
     }
 
     fn take_back(&mut self, at: usize, now: Now, found: Option<&[u8]>) -> Option<Change> {

@@ -5,6 +5,7 @@
 //! becomes of it. A store knows neither limits nor meters.
 
 use super::quick::Quick;
+use smol_str::SmolStr;
 use std::future::Future;
 use std::pin::Pin;
 use tollgate_core::contract::Answer;
@@ -73,15 +74,16 @@ impl Kind {
     }
 }
 
-/// Names one cell. Both names are any UTF-8 up to 1,024 bytes, zero bytes included.
+/// Names one cell. Both names are any UTF-8 up to 1,024 bytes, zero bytes included; short ones need no memory
+/// of their own.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CellKey {
     /// What it is of.
     pub kind: Kind,
     /// The limit's name, most often.
-    pub name: Box<str>,
+    pub name: SmolStr,
     /// Which of its cells, where it has several: the partition, most often.
-    pub part: Option<Box<str>>,
+    pub part: Option<SmolStr>,
 }
 
 /// What becomes of one cell.
@@ -127,8 +129,14 @@ pub trait Decide: Send {
     fn take_back(&mut self, at: usize, now: Now, found: Option<&[u8]>) -> Option<Change>;
 
     /// The same change in a form that a store may decide by itself, if it is one of that kind: then
-    /// [`Self::decide`] is asked once, of what was found before, and what it says was written already.
+    /// [`Self::witness`] is asked once, of what was found before.
     fn quick(&self) -> Option<&Quick>;
+
+    /// As [`Self::decide`], of what the store has decided and written by itself: says of how many cells it
+    /// would say that they change.
+    fn witness(&mut self, now: Now, found: &Found) -> usize {
+        self.decide(now, found).len()
+    }
 }
 
 /// Values under keys, in a store that several processes share.

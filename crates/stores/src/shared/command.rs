@@ -277,8 +277,8 @@ impl Command for Configure {
         wants.change.extend(write.iter().map(|write| wants::record(&write.key)));
         wants.change.extend(limits.iter().map(|(name, _)| wants::limit(name)));
         for (limit, partition, _) in overrides {
-            wants.change.insert(wants::limit(limit));
-            wants.change.insert(wants::own(limit, partition));
+            wants.change.push(wants::limit(limit));
+            wants.change.push(wants::own(limit, partition));
         }
     }
 

@@ -4,6 +4,7 @@ use super::ahead::Lending;
 use super::cells::{CellKey, Kind};
 use super::codec::{self, Definitions, Epoch};
 use super::news::News;
+use super::rules;
 use super::wants::{self, Wants};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -41,6 +42,8 @@ pub(super) struct Remembered {
 pub(super) struct Known {
     pub(super) bytes: Vec<u8>,
     pub(super) rules: Timeline,
+    /// The rules in force, as they are written; empty if there are none.
+    pub(super) text: Arc<str>,
 }
 
 impl Memory {
@@ -67,6 +70,11 @@ impl Memory {
 
     pub(super) fn has_own(&self, limit: &LimitName) -> bool {
         self.remembered.with_own.contains(limit)
+    }
+
+    /// Whether a partition of any limit has, or had, rules of its own.
+    pub(super) fn has_any_own(&self) -> bool {
+        !self.remembered.with_own.is_empty()
     }
 
     pub(super) fn note_own(&mut self, limits: &[LimitName]) {
@@ -107,17 +115,12 @@ impl Memory {
         if self.spread.is_empty() {
             return;
         }
-        for cells in [&mut wants.read, &mut wants.change] {
-            let apart = std::mem::take(cells).into_iter().map(|cell| {
-                let limit = LimitName::new(&cell.name);
-                if limit.is_ok_and(|limit| self.is_spread(&limit)) {
-                    wants::apart(cell)
-                } else {
-                    cell
-                }
-            });
-            *cells = apart.collect();
-        }
+        let apart = |cell: CellKey| {
+            let limit = LimitName::new(&cell.name);
+            if limit.is_ok_and(|limit| self.is_spread(&limit)) { wants::apart(cell) } else { cell }
+        };
+        wants.read = std::mem::take(&mut wants.read).into_iter().map(apart).collect();
+        wants.change = std::mem::take(&mut wants.change).into_iter().map(apart).collect();
     }
 
     /// Remembers the rules that were read.
@@ -133,9 +136,11 @@ impl Memory {
             let has_room = known.is_some() || self.known.len() < KNOWN_MAX;
             self.known.remove(key);
             let Some(bytes) = value.clone().filter(|_| has_room) else { continue };
-            if let Ok(rules) = codec::timeline_read(&bytes, &mut self.definitions) {
-                self.tell(key, &rules);
-                self.known.insert(key.clone(), Known { bytes, rules });
+            if let Ok(timeline) = codec::timeline_read(&bytes, &mut self.definitions) {
+                self.tell(key, &timeline);
+                let in_force = timeline.in_force();
+                let text = in_force.map(|it| rules::written(it)).unwrap_or_default().into();
+                self.known.insert(key.clone(), Known { bytes, rules: timeline, text });
             }
         }
     }

@@ -124,7 +124,7 @@ impl Opened {
         Ok(())
     }
 
-    /// What changed, as it is to be written.
+    /// What changed, as it is to be written, in the order of these keys.
     pub(super) fn changes(&self, keys: &[CellKey]) -> Vec<Change> {
         let now = self.till.now();
         let changes = self.till.changes();
@@ -146,20 +146,18 @@ impl Opened {
         let settled = changes.settled.iter().map(|(receipt, until)| {
             (wants::settled(receipt), Some(vec![1]), Some(until.since(now.at)))
         });
-        let meters = changes.meters.iter().filter_map(|name| {
-            let kept = self.till.meter(name)?;
-            Some((
-                wants::meter(name),
-                Some(codec::meter_written(kept, now.at)),
-                Some(kept_for(kept, now)),
-            ))
+        let meters = self.till.changed_meters().map(|(name, kept)| {
+            let (value, life) = (codec::meter_written(kept, now.at), kept_for(kept, now));
+            (wants::meter(name), Some(value), Some(life))
         });
         let all = records.chain(limits).chain(own).chain(settled).chain(meters);
         let placed = all.filter_map(|(key, value, life)| {
             let at = keys.binary_search(&key).or_else(|_| keys.binary_search(&wants::apart(key)));
             Some(Change { at: at.ok()?, value, life })
         });
-        placed.collect()
+        let mut placed: Vec<Change> = placed.collect();
+        placed.sort_unstable_by_key(|change| change.at);
+        placed
     }
 }
 

@@ -10,22 +10,28 @@ use tollgate_core::{Key, LimitName, Partition};
 #[derive(Debug, Default)]
 pub(super) struct Wants {
     pub(super) read: BTreeSet<CellKey>,
-    pub(super) change: BTreeSet<CellKey>,
-    /// The meters among them: their partitions may have rules of their own.
-    pub(super) meters: BTreeSet<MeterName>,
-    /// The one that was paid at last: most often it is the next one, too.
+    pub(super) change: Vec<CellKey>,
+    /// The meters among them, if their partitions may have rules of their own.
+    pub(super) meters: Vec<MeterName>,
+    needs_meters: bool,
+    /// The one that was paid at last: most often it is the next one, too, or of the same limit.
     last: Option<MeterName>,
 }
 
 impl Wants {
+    /// Nothing yet. Partitions that have rules of their own are known to be there, or not to be.
+    pub(super) fn new(has_own: bool) -> Self {
+        Self { needs_meters: has_own, ..Self::default() }
+    }
+
     /// A meter that may change, with its limit.
     pub(super) fn pay_at(&mut self, name: &MeterName) {
         if self.last.as_ref() == Some(name) {
             return;
         }
-        self.last = Some(name.clone());
-        self.change.insert(meter(name));
+        self.change.push(meter(name));
         self.rules_of(name);
+        self.last = Some(name.clone());
     }
 
     /// A meter that is looked at, with its limit.
@@ -34,9 +40,13 @@ impl Wants {
         self.rules_of(name);
     }
 
-    pub(super) fn rules_of(&mut self, name: &MeterName) {
-        self.read.insert(limit(&name.0));
-        self.meters.insert(name.clone());
+    fn rules_of(&mut self, name: &MeterName) {
+        if self.last.as_ref().is_none_or(|last| last.0 != name.0) {
+            self.read.insert(limit(&name.0));
+        }
+        if self.needs_meters {
+            self.meters.push(name.clone());
+        }
     }
 
     pub(super) fn pay_for(&mut self, receipt: &Receipt) {
@@ -45,9 +55,11 @@ impl Wants {
         }
     }
 
-    /// What is written is not only read.
+    /// Sorted and without doubles; and what is written is not only read.
     pub(super) fn settled(mut self) -> Self {
-        self.read.retain(|key| !self.change.contains(key));
+        self.change.sort_unstable();
+        self.change.dedup();
+        self.read.retain(|key| self.change.binary_search(key).is_err());
         self
     }
 }
