@@ -149,6 +149,10 @@ impl Cells for NatsCells {
     fn changes_max(&self) -> usize {
         CHANGES_MAX
     }
+
+    fn decides_itself(&self) -> bool {
+        false
+    }
 }
 
 fn too_late(settings: &Settings) -> StoreError {

@@ -178,4 +178,8 @@ impl Cells for PostgresCells {
     fn changes_max(&self) -> usize {
         self.settings.connections.max(1)
     }
+
+    fn decides_itself(&self) -> bool {
+        false
+    }
 }

@@ -166,6 +166,10 @@ impl<C: ConnectionLike + Clone + Send + Sync + 'static> Cells for RedisCells<C> 
     fn changes_max(&self) -> usize {
         CHANGES_MAX
     }
+
+    fn decides_itself(&self) -> bool {
+        true
+    }
 }
 
 impl<C> fmt::Debug for RedisCells<C> {

@@ -220,4 +220,8 @@ impl Cells for MemoryCells {
     fn changes_max(&self) -> usize {
         1 + self.more
     }
+
+    fn decides_itself(&self) -> bool {
+        !self.is_apart
+    }
 }

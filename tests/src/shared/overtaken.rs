@@ -60,6 +60,10 @@ impl Cells for Meddled {
         self.cells.spreads()
     }
 
+    fn decides_itself(&self) -> bool {
+        self.cells.decides_itself()
+    }
+
     fn changes_max(&self) -> usize {
         self.cells.changes_max()
     }

@@ -3,7 +3,9 @@
 use super::memory::{MemoryCells, Time};
 use super::world::{asking, define, stage};
 use std::future::pending;
+use std::pin::pin;
 use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout};
@@ -44,6 +46,34 @@ async fn a_request_that_comes_alone_waits_for_nobody() {
     let before = cells.changes();
     assert!(store.consume(vec![asking("l")]).await.unwrap()[0].is_ok());
     assert_eq!(cells.changes() - before, 1);
+}
+
+#[tokio::test]
+async fn who_comes_alone_carries_its_request_itself() {
+    let (_, store) = stage();
+    define(&store, "l", Limit::per_hour(200)).await;
+    let mut asking = pin!(store.consume(vec![asking("l")]));
+    // Looked at once, and no other task has run.
+    let looked = asking.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+    assert!(matches!(looked, Poll::Ready(Ok(paid)) if paid[0].is_ok()));
+}
+
+#[test]
+fn who_asks_after_the_runtime_of_the_store_has_ended_is_told() {
+    let runtime = || tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let (first, second) = (runtime(), runtime());
+    let (_, store) = first.block_on(async {
+        let (cells, store) = stage();
+        define(&store, "l", Limit::per_hour(200)).await;
+        (cells, store)
+    });
+    assert!(
+        second.block_on(store.consume(vec![asking("l")])).unwrap()[0].is_ok(),
+        "from elsewhere"
+    );
+    drop(first);
+    let answer = second.block_on(store.consume(vec![asking("l")]));
+    assert!(matches!(answer, Err(StoreError::Failed { .. })), "{answer:?}");
 }
 
 #[tokio::test]
@@ -209,7 +239,8 @@ async fn who_waits_for_somebody_else_to_connect_is_told_what_came_of_that() {
             Err(StoreError::Unreachable { reason: "nobody is there".to_owned() })
         })
     };
-    let nature = Nature { writes_together: false, spreads: false, changes_max: 32 };
+    let nature =
+        Nature { writes_together: false, spreads: false, changes_max: 32, decides_itself: false };
     let cells = Arc::new(LaterCells::new(nature, Box::new(connect)));
     let mut connecting = JoinSet::new();
     let begun = Instant::now();

@@ -3,6 +3,7 @@
 use super::cells::{CellKey, Change, Decide, Found};
 use super::codec;
 use super::command::Command;
+use super::desk::Present;
 use super::hurry::Hurry;
 use super::memory::{Memory, Remembered};
 use super::open::{Opened, all_found, kept_for};
@@ -29,12 +30,16 @@ pub(super) struct Request<C: Command> {
     command: C,
     done: Option<C::Answer>,
     reply: oneshot::Sender<Answer<C::Answer>>,
+    present: Present,
 }
 
 impl<C: Command> Request<C> {
-    pub(super) fn new(command: C) -> (Self, oneshot::Receiver<Answer<C::Answer>>) {
+    pub(super) fn new(
+        command: C,
+        present: Present,
+    ) -> (Self, oneshot::Receiver<Answer<C::Answer>>) {
         let (reply, answer) = oneshot::channel();
-        (Self { command, done: None, reply }, answer)
+        (Self { command, done: None, reply, present }, answer)
     }
 }
 
@@ -53,7 +58,9 @@ impl<C: Command> Asked for Request<C> {
 
     fn answer(self: Box<Self>, outcome: Answer<()>) {
         let undecided = || StoreError::Failed { reason: "the store decided nothing".to_owned() };
-        let Self { done, reply, .. } = *self;
+        let Self { done, reply, present, .. } = *self;
+        // Whoever is told may ask again at once, and is alone then.
+        drop(present);
         // Who does not wait any more need not be told.
         let _ = reply.send(outcome.and_then(|()| done.ok_or_else(undecided)));
     }

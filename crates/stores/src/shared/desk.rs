@@ -1,5 +1,7 @@
 //! Where the requests of one process come together: whatever waits while the store is busy goes to it as
-//! one change. Nobody waits for more to come.
+//! one change. Nobody waits for more to come, and who comes alone carries its request itself.
+
+mod carried;
 
 use super::agree::agree;
 use super::apart::{self, Group};
@@ -9,9 +11,12 @@ use super::command::Command;
 use super::condition::Condition;
 use super::memory::Memory;
 use super::wants::Wants;
+use carried::Carried;
 use parking_lot::Mutex;
 use std::sync::Arc;
-use tokio::sync::{Semaphore, mpsc, oneshot};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use tokio::runtime::Handle;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 use tollgate_core::contract::{Answer, StoreError};
@@ -29,12 +34,16 @@ const AGAIN_MAX: usize = 8;
 #[derive(Clone)]
 pub(super) struct Desk {
     requests: mpsc::Sender<Waiting>,
+    clerk: Clerk,
+    runtime: Handle,
+    /// Requests that wait or are under way.
+    present: Arc<AtomicUsize>,
     /// How the store was when it was last asked.
     pub(super) condition: Arc<Condition>,
 }
 
 /// A request, and since when it waits.
-type Waiting = (Instant, Box<dyn Asked>);
+pub(super) type Waiting = (Instant, Box<dyn Asked>);
 
 /// Whether the store answers.
 #[derive(Default)]
@@ -80,12 +89,23 @@ impl Desk {
         let condition = Arc::<Condition>::default();
         let (agreeing, noting, reach) = (Arc::default(), condition.clone(), Arc::default());
         let clerk = Clerk { cells, memory, permits, changes, agreeing, condition: noting, reach };
-        tokio::spawn(clerk.serve(waiting));
-        Self { requests, condition }
+        tokio::spawn(clerk.clone().serve(waiting));
+        let (runtime, present) = (Handle::current(), Arc::default());
+        Self { requests, clerk, runtime, present, condition }
     }
 
     pub(super) async fn ask<C: Command>(&self, command: C) -> Answer<C::Answer> {
-        told(self.hand_in(command)?).await
+        let (present, is_alone) = Present::enter(&self.present);
+        let (request, mut answer) = Request::new(command, present);
+        // Nothing but what the store decides in one step is carried by who asks: who does not look after it
+        // for a while would hold up others, or what is locked.
+        let may_carry = is_alone && request.asks().is_some() && self.clerk.cells.decides_itself();
+        if may_carry && let Ok(permit) = self.clerk.permits.clone().try_acquire_owned() {
+            self.carry(Box::new(request), permit).await;
+            return answer.try_recv().unwrap_or_else(|_| Err(ended()));
+        }
+        self.hand_in(request)?;
+        told(answer).await
     }
 
     /// Asks all of them, each as a request of its own; fails if one does.
@@ -94,25 +114,54 @@ impl Desk {
         while commands.len() > 0 {
             // No more at a time than go together: others have requests, too.
             let some = commands.by_ref().take(TOGETHER_MAX);
-            let handed_in =
-                some.map(|command| self.hand_in(command)).collect::<Answer<Vec<_>>>()?;
-            for answer in handed_in {
+            let handed_in = some.map(|command| {
+                let (present, _) = Present::enter(&self.present);
+                let (request, answer) = Request::new(command, present);
+                self.hand_in(request).map(|()| answer)
+            });
+            for answer in handed_in.collect::<Answer<Vec<_>>>()? {
                 answers.push(told(answer).await?);
             }
         }
         Ok(answers)
     }
 
-    fn hand_in<C: Command>(&self, command: C) -> Answer<oneshot::Receiver<Answer<C::Answer>>> {
-        let (request, answer) = Request::new(command);
+    fn hand_in(&self, request: impl Asked + 'static) -> Answer<()> {
         let waiting: Waiting = (Instant::now(), Box::new(request));
         self.requests.try_send(waiting).map_err(|error| match error {
             mpsc::error::TrySendError::Full(_) => StoreError::Full {
                 reason: format!("{WAITING_MAX} requests wait for it already: ask again later"),
             },
             mpsc::error::TrySendError::Closed(_) => ended(),
-        })?;
-        Ok(answer)
+        })
+    }
+
+    /// Sees to a request on the caller's own task, which need not wake another and be woken by it. Dropped,
+    /// it goes on without the caller.
+    async fn carry(&self, request: Box<dyn Asked>, permit: OwnedSemaphorePermit) {
+        let clerk = self.clerk.clone();
+        let doing = Box::pin(async move {
+            clerk.see_to(vec![request]).await;
+            drop(permit);
+        });
+        Carried::new(doing, self.runtime.clone(), self.requests.clone()).await;
+    }
+}
+
+/// A request that waits or is under way.
+pub(super) struct Present(Arc<AtomicUsize>);
+
+impl Present {
+    /// Says whether it is the only one.
+    pub(super) fn enter(present: &Arc<AtomicUsize>) -> (Self, bool) {
+        let before = present.fetch_add(1, Ordering::Relaxed);
+        (Self(present.clone()), before == 0)
+    }
+}
+
+impl Drop for Present {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
@@ -153,10 +202,14 @@ impl Clerk {
     async fn serve(self, mut waiting: mpsc::Receiver<Waiting>) {
         let mut requests = Vec::new();
         loop {
-            // First a free hand, then whatever came until then.
+            // First someone who asks, then a free hand, and then whatever came until then.
+            let Some(first) = waiting.recv().await else { return };
             let Ok(permit) = self.permits.clone().acquire_owned().await else { return };
-            if waiting.recv_many(&mut requests, TOGETHER_MAX).await == 0 {
-                return;
+            requests.push(first);
+            while requests.len() < TOGETHER_MAX
+                && let Ok(next) = waiting.try_recv()
+            {
+                requests.push(next);
             }
             let requests = self.still_worth_asking(&mut requests);
             if requests.is_empty() {

@@ -28,6 +28,8 @@ pub struct Nature {
     pub spreads: bool,
     /// See [`Cells::changes_max`].
     pub changes_max: usize,
+    /// See [`Cells::decides_itself`].
+    pub decides_itself: bool,
 }
 
 impl LaterCells {
@@ -87,5 +89,9 @@ impl Cells for LaterCells {
 
     fn changes_max(&self) -> usize {
         self.nature.changes_max
+    }
+
+    fn decides_itself(&self) -> bool {
+        self.nature.decides_itself
     }
 }

@@ -28,7 +28,13 @@ pub(super) fn redis(url: &str, sharing: &Sharing) -> Connecting {
             Ok(cells)
         })
     });
-    Ok((Nature { writes_together: true, spreads: true, changes_max: CHANGES_MAX }, connect))
+    let nature = Nature {
+        writes_together: true,
+        spreads: true,
+        changes_max: CHANGES_MAX,
+        decides_itself: true,
+    };
+    Ok((nature, connect))
 }
 
 #[cfg(feature = "postgres")]
@@ -56,7 +62,9 @@ pub(super) fn postgres(url: &str, sharing: &Sharing) -> Connecting {
             Ok(cells)
         })
     });
-    Ok((Nature { writes_together: true, spreads: false, changes_max }, connect))
+    let nature =
+        Nature { writes_together: true, spreads: false, changes_max, decides_itself: false };
+    Ok((nature, connect))
 }
 
 #[cfg(feature = "nats")]
@@ -80,7 +88,13 @@ pub(super) fn nats(url: &str, sharing: &Sharing) -> Connecting {
             Ok(cells)
         })
     });
-    Ok((Nature { writes_together: false, spreads: false, changes_max: CHANGES_MAX }, connect))
+    let nature = Nature {
+        writes_together: false,
+        spreads: false,
+        changes_max: CHANGES_MAX,
+        decides_itself: false,
+    };
+    Ok((nature, connect))
 }
 
 #[cfg(not(feature = "redis"))]
