@@ -4,16 +4,18 @@
 -- consume_any.lua, which is the rest of this script.
 --
 -- Keys: the intents, then the cells that are only read, then those of the meters.
--- Arguments: a request packed with MessagePack: how many cells are only read; the time in seconds and
---   nanoseconds, false for the server's; the values that the cells must have that are only read, false
---   for no cell; 1 if a meter that is not there may have been lost; the definitions, each what the value of
---   a meter under it begins with, and its rules; what asks cost, each the weight and three numbers for
---   each rule; and the asks. These are plain if each is at one meter with one rule, a bucket or a window:
---   then they are runs of meters with as many asks of the same cost, each how many meters, their
---   definition, how many rows each has, and for each row the cost and how many are alike. Those that
---   are not plain follow an empty list of runs: for each meter its definition; and the asks: how many are alike, the
---   seconds and nanoseconds that a receipt lives, how many meters it pays at, and for each of these its
---   number and the cost.
+-- Arguments: numbers, packed one after the other with MessagePack; the values that the cells must have that
+--   are only read, empty for no cell; what the values of meters begin with, for each definition; and, if the
+--   asks are not plain, two lists packed with MessagePack. No tables are made of what every call has.
+--   The numbers are: how many cells are only read; the time in seconds and nanoseconds, false for the
+--   server's; 1 if a meter that is not there may have been lost; and where runs begin. Then come definitions and
+--   costs, which are named by where they begin. A definition: which argument meters begin with, how many rules there are,
+--   and five numbers for each. What an ask costs: the weight, and three numbers for each rule.
+--   Asks are plain if each is at one meter with one rule, a bucket or a window: then they are runs of
+--   meters at which the same is asked, each how many meters, their definition, how many rows each has, and for
+--   each row the cost and how many are alike. Otherwise there are no runs, and the lists are: for each meter
+--   its definition; and the asks: how many are alike, the seconds and nanoseconds that a receipt lives, how many
+--   meters it pays at, and for each of these its number and the cost.
 -- Answer: 0 declined; 1 busy, if someone else is about to change a meter; or a list: 2, the time in
 --   seconds and nanoseconds, of rows of asks that are alike whose last ones were refused their
 --   number and how many were granted, how many meters were written, and the values of the meters before.
@@ -39,9 +41,8 @@ local DECLINED, BUSY, TAKEN = 0, 1, 2
 local floor, ceil, fmod = math.floor, math.ceil, math.fmod
 local find, read, written = string.find, struct.unpack, struct.pack
 
-local request = cmsgpack.unpack(ARGV[1])
-local reads, expected, definitions, costs = request[1], request[4], request[6], request[7]
-local runs, uses, asks = request[8], request[9], request[10]
+local numbers = {cmsgpack.unpack(ARGV[1])}
+local reads, now_s, now_n, first_run, last_run = numbers[1], numbers[2], numbers[3], numbers[5], #numbers
 
 local last_key = #KEYS
 if last_key > KEYS_MAX then
@@ -50,7 +51,6 @@ end
 
 local time = redis.call('TIME')
 local server_ms = time[1] * 1000 + floor(time[2] / 1000)
-local now_s, now_n = request[2], request[3]
 if not now_s then
   now_s, now_n = tonumber(time[1]), time[2] * 1000
 end
@@ -69,7 +69,7 @@ end
 
 local values = redis.call('MGET', unpack(KEYS, 2))
 for place = 1, reads do
-  if values[place] ~= expected[place] then
+  if (values[place] or '') ~= ARGV[place + 1] then
     return DECLINED
   end
 end
@@ -82,7 +82,7 @@ for place = reads + 1, last_key - 1 do
     missing[#missing + 1] = KEYS[place + 1]
   end
 end
-if missing and (request[5] == 1 or redis.call('EXISTS', unpack(missing)) > 0) then
+if missing and (numbers[4] == 1 or redis.call('EXISTS', unpack(missing)) > 0) then
   return DECLINED
 end
 
@@ -225,10 +225,11 @@ end
 
 -- How many of those pass a bucket that are alike, the first ones, and how it is then.
 local function filled_by_most(s, n, fraction, cost, count)
+  local cost_s, cost_n, cost_fraction = numbers[cost + 1], numbers[cost + 2], numbers[cost + 3]
   local done = 0
   if scale * count > DOUBLE_MAX then
     while done < count do
-      local next_s, next_n, next_fraction = filled(s, n, fraction, cost[2], cost[3], cost[4])
+      local next_s, next_n, next_fraction = filled(s, n, fraction, cost_s, cost_n, cost_fraction)
       if not next_s then
         break
       end
@@ -239,14 +240,14 @@ local function filled_by_most(s, n, fraction, cost, count)
   local most = count + 1
   while most - done > 1 do
     local middle = floor((done + most) / 2)
-    if filled(s, n, fraction, many_fill(scale, cost[2], cost[3], cost[4], middle)) then
+    if filled(s, n, fraction, many_fill(scale, cost_s, cost_n, cost_fraction, middle)) then
       done = middle
     else
       most = middle
     end
   end
   if done > 0 then
-    s, n, fraction = filled(s, n, fraction, many_fill(scale, cost[2], cost[3], cost[4], done))
+    s, n, fraction = filled(s, n, fraction, many_fill(scale, cost_s, cost_n, cost_fraction, done))
   end
   return done, s, n, fraction
 end
@@ -254,15 +255,15 @@ end
 -- Plain asks are decided in a straight line, without a table for a meter: a function that is called, or a table
 -- that is made, for each of thousands of them takes longer than the decision. What is met that is not plain
 -- leaves them to the rest of the script.
-local is_plain, meter, row, at, last_run = #runs > 0, 0, 0, 1, #runs
+local is_plain, meter, row, at = first_run < last_run, 0, 0, first_run
 while is_plain and at < last_run do
-  local definition = definitions[runs[at + 1]]
-  local head, rule = definition[1] .. OPEN, definition[2][1]
-  local from, last, first_row = #head + 1, meter + runs[at], at + 3
-  at = first_row + runs[at + 2] * 2
-  if rule[1] == BUCKET then
-    scale, fill_fraction = rule[2], rule[5]
-    most_s, most_n = sum(now_s, now_n, rule[3], rule[4])
+  local definition = numbers[at + 1]
+  local head, rule = ARGV[numbers[definition]] .. OPEN, definition + 2
+  local from, last, first_row = #head + 1, meter + numbers[at], at + 3
+  at = first_row + numbers[at + 2] * 2
+  if numbers[rule] == BUCKET then
+    scale, fill_fraction = numbers[rule + 1], numbers[rule + 4]
+    most_s, most_n = sum(now_s, now_n, numbers[rule + 2], numbers[rule + 3])
     while meter < last do
       meter = meter + 1
       local value = values[reads + meter]
@@ -302,12 +303,12 @@ while is_plain and at < last_run do
       end
       local granted = 0
       for place = first_row, at - 1, 2 do
-        local cost, alike = costs[runs[place]], runs[place + 1]
+        local cost, alike = numbers[place], numbers[place + 1]
         row = row + 1
         local done, next_s, next_n, next_fraction = 1
         if alike == 1 then
-          local cost_fraction = cost[4]
-          next_s, next_n = s + cost[2], n + cost[3]
+          local cost_fraction = numbers[cost + 3]
+          next_s, next_n = s + numbers[cost + 1], n + numbers[cost + 2]
           if fraction >= scale - cost_fraction then
             next_fraction, next_n = fraction - (scale - cost_fraction), next_n + 1
           else
@@ -371,8 +372,8 @@ while is_plain and at < last_run do
       end
     end
   else
-    local limit = rule[2]
-    local ends_s, ends_n = sum(now_s, now_n, rule[3], rule[4])
+    local limit = numbers[rule + 1]
+    local ends_s, ends_n = sum(now_s, now_n, numbers[rule + 2], numbers[rule + 3])
     while meter < last do
       meter = meter + 1
       local value = values[reads + meter]
@@ -406,7 +407,7 @@ while is_plain and at < last_run do
       local has_begun = s < ends_s or (s == ends_s and n <= ends_n)
       local granted = 0
       for place = first_row, at - 1, 2 do
-        local weight, alike = costs[runs[place]][1], runs[place + 1]
+        local weight, alike = numbers[numbers[place]], numbers[place + 1]
         row = row + 1
         local done = 0
         if has_begun then
@@ -452,19 +453,23 @@ if is_plain then
 end
 
 -- The same asks, as the rest of the script takes them.
-if last_run > 0 then
+local uses, asks
+if first_run < last_run then
   refused, new, lives, uses, asks = {}, {}, {}, {}, {}
-  at = 1
+  at = first_run
   while at < last_run do
     local first_row = at + 3
-    for _ = 1, runs[at] do
-      uses[#uses + 1] = runs[at + 1]
-      for place = first_row, first_row + runs[at + 2] * 2 - 1, 2 do
+    local behind = first_row + numbers[at + 2] * 2
+    for _ = 1, numbers[at] do
+      uses[#uses + 1] = numbers[at + 1]
+      for place = first_row, behind - 1, 2 do
         local last = #asks
-        asks[last + 1], asks[last + 2], asks[last + 3] = runs[place + 1], 0, 0
-        asks[last + 4], asks[last + 5], asks[last + 6] = 1, #uses, runs[place]
+        asks[last + 1], asks[last + 2], asks[last + 3] = numbers[place + 1], 0, 0
+        asks[last + 4], asks[last + 5], asks[last + 6] = 1, #uses, numbers[place]
       end
     end
-    at = first_row + runs[at + 2] * 2
+    at = behind
   end
+else
+  uses, asks = cmsgpack.unpack(ARGV[#ARGV])
 end

@@ -22,32 +22,51 @@ local function date_of(grain)
 end
 
 -- What a rule means now.
-local function prepared(numbers)
-  local kind = numbers[1]
+local function prepared(kind, second, third, fourth, fifth)
   local rule = {kind = kind}
   if kind == BUCKET then
-    rule.scale, rule.fill_fraction = numbers[2], numbers[5]
-    rule.most_s, rule.most_n = sum(now_s, now_n, numbers[3], numbers[4])
+    rule.scale, rule.fill_fraction = second, fifth
+    rule.most_s, rule.most_n = sum(now_s, now_n, third, fourth)
   else
-    rule.limit = numbers[2]
+    rule.limit = second
   end
   if kind == WINDOW or kind == SLIDING then
-    rule.length_s, rule.length_n = numbers[3], numbers[4]
+    rule.length_s, rule.length_n = third, fourth
   end
   if kind == WINDOW then
-    rule.ends_s, rule.ends_n = sum(now_s, now_n, numbers[3], numbers[4])
+    rule.ends_s, rule.ends_n = sum(now_s, now_n, third, fourth)
   elseif kind == SLIDING then
-    rule.gone_s, rule.gone_n = difference(now_s, now_n, numbers[3], numbers[4])
-    rule.date_s, rule.date_n = date_of(numbers[5])
+    rule.gone_s, rule.gone_n = difference(now_s, now_n, third, fourth)
+    rule.date_s, rule.date_n = date_of(fifth)
   end
   return rule
 end
 
-for place = 1, #definitions do
-  local definition = definitions[place]
-  local rules = definition[2]
-  for number = 1, #rules do
-    rules[number] = prepared(rules[number])
+-- What meters begin with, and rules, by where a definition begins.
+local definitions = {}
+for place = 1, #uses do
+  local from = uses[place]
+  if not definitions[from] then
+    local rules = {}
+    for rule = from + 2, from + 2 + (numbers[from + 1] - 1) * 5, 5 do
+      rules[#rules + 1] = prepared(unpack(numbers, rule, rule + 4))
+    end
+    definitions[from] = {ARGV[numbers[from]], rules}
+  end
+end
+
+-- What asks cost, by where that begins.
+local costs = {}
+do
+  local place = 1
+  while place <= #asks do
+    local last = place + 3 + asks[place + 3] * 2
+    for line = place + 4, last, 2 do
+      local from = asks[line + 1]
+      local rules = numbers[uses[asks[line]] + 1]
+      costs[from] = costs[from] or {unpack(numbers, from, from + rules * 3)}
+    end
+    place = last + 1
   end
 end
 

@@ -1,4 +1,4 @@
-//! What a script is handed, as MessagePack: one argument, which Redis takes apart by itself.
+//! What a script is handed, as MessagePack, which Redis takes apart by itself.
 
 /// A number of 64 bits is two in a script, its billions and the rest.
 const BILLION: u64 = 1_000_000_000;
@@ -48,11 +48,6 @@ impl Pack {
         for number in numbers {
             self.number(*number);
         }
-    }
-
-    /// What was packed apart.
-    pub(super) fn append(&mut self, other: &Self) {
-        self.0.extend(&other.0);
     }
 
     /// Bytes, or that there are none.

@@ -84,7 +84,8 @@ impl<C: ConnectionLike + Clone + Send + Sync + 'static> RedisCells<C> {
 
     pub(super) async fn take(&self, wanted: Wanted<'_>, request: &Request) -> Answer<Took> {
         let now = self.settings.time.as_ref().map(|time| time());
-        let call = self.call(wanted, &request.packed(now));
+        let mut call = self.call(wanted);
+        request.write(now, &mut call);
         match self.run(&self.scripts.consume, &call).await? {
             Value::Int(0) => Ok(Took::Declined),
             Value::Int(1) => Ok(Took::Busy),
@@ -94,10 +95,10 @@ impl<C: ConnectionLike + Clone + Send + Sync + 'static> RedisCells<C> {
     }
 
     /// Calls the script: each key is written where it is sent from, for there are many.
-    fn call(&self, wanted: Wanted<'_>, request: &[u8]) -> Cmd {
+    fn call(&self, wanted: Wanted<'_>) -> Cmd {
         let cells = wanted.read.iter().chain(wanted.change);
         let keys = 1 + wanted.read.len() + wanted.change.len();
-        let mut call = Cmd::with_capacity(keys + 4, request.len() + keys * KEY_BYTES);
+        let mut call = Cmd::with_capacity(keys + 8, 1_024 + keys * KEY_BYTES);
         call.arg("EVALSHA").arg(self.scripts.consume.hash()).arg(keys);
         call.arg(self.keys.intents(wanted.change.first()));
         let mut key = String::with_capacity(KEY_BYTES);
@@ -106,7 +107,6 @@ impl<C: ConnectionLike + Clone + Send + Sync + 'static> RedisCells<C> {
             self.keys.write_cell(cell, &mut key);
             call.arg(&*key);
         }
-        call.arg(request);
         call
     }
 

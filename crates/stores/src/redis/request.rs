@@ -6,6 +6,7 @@ use super::pack::{Pack, pair};
 use crate::shared::cells::Wanted;
 use crate::shared::codec;
 use crate::shared::quick::{Quick, QuickLine};
+use redis::Cmd;
 use rows::{Line, Rows};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -16,19 +17,19 @@ use tollgate_core::{Definition, Now, Rule};
 pub(super) struct Request {
     expects: Vec<Option<Vec<u8>>>,
     needs_all: bool,
-    definitions: Numbered,
-    costs: Numbered,
+    /// Definitions and costs, each named by the place where it begins.
+    numbers: Vec<u64>,
+    /// What the values of meters begin with, for each definition.
+    heads: Vec<Vec<u8>>,
     rows: Rows,
 }
 
-/// Lists that are packed already, and how many they are.
-#[derive(Debug, Default)]
-struct Numbered {
-    packed: Pack,
-    count: u64,
-}
+/// Numbers that come before definitions and costs.
+const FIRST: usize = 5;
+/// Most numbers: more do not fit on the stack of Lua.
+const NUMBERS_MAX: usize = 4_000;
 
-/// What was numbered before.
+/// What has a place already.
 #[derive(Default)]
 struct Known<'a> {
     definitions: HashMap<(&'a str, u64), u64>,
@@ -40,14 +41,16 @@ struct Known<'a> {
 impl Request {
     /// `None` if there is something among it that the script has no port for.
     pub(super) fn new(wanted: Wanted<'_>, quick: &Quick) -> Option<Self> {
-        if quick.expects.len() != wanted.read.len() || quick.asks.is_empty() {
+        let (expects, needs_all) = (quick.expects.clone(), quick.needs_all);
+        // Nothing is told apart from no cell by being empty.
+        let has_blank = expects.iter().flatten().any(Vec::is_empty);
+        if expects.len() != wanted.read.len() || has_blank || quick.asks.is_empty() {
             return None;
         }
-        let (definitions, costs) = (Numbered::default(), Numbered::default());
-        let (expects, needs_all) = (quick.expects.clone(), quick.needs_all);
-        let rows = Rows::default();
-        let mut request = Self { expects, needs_all, definitions, costs, rows };
-        let (mut known, mut lines, mut is_plain) = (Known::default(), Vec::new(), true);
+        let (numbers, heads, rows) = (Vec::new(), Vec::new(), Rows::default());
+        let mut request = Self { expects, needs_all, numbers, heads, rows };
+        let mut lines = Vec::with_capacity(quick.asks.len());
+        let (mut known, mut is_plain) = (Known::default(), true);
         for ask in &quick.asks {
             is_plain &= ask.lines.len() == 1;
             for line in &ask.lines {
@@ -60,13 +63,13 @@ impl Request {
             true => Rows::plain(&quick.asks, &lines, meters)?,
             false => Rows::any(&quick.asks, &lines, meters)?,
         };
-        Some(request)
+        let numbers = request.numbers.len() + request.rows.runs().len();
+        (numbers <= NUMBERS_MAX).then_some(request)
     }
 
-    /// As the script's argument; `None`: the time is the server's.
-    pub(super) fn packed(&self, now: Option<Now>) -> Vec<u8> {
+    /// As the script's arguments; `None`: the time is the server's.
+    pub(super) fn write(&self, now: Option<Now>, call: &mut Cmd) {
         let mut pack = Pack::default();
-        pack.list(10);
         pack.number(self.expects.len() as u64);
         match now {
             Some(now) => pack.pair(now.at.as_nanos()),
@@ -75,17 +78,21 @@ impl Request {
                 pack.bytes(None);
             }
         }
-        pack.list(self.expects.len());
-        for value in &self.expects {
-            pack.bytes(value.as_deref());
-        }
         pack.number(u64::from(self.needs_all));
-        for Numbered { packed, count } in [&self.definitions, &self.costs] {
-            pack.list(usize::try_from(*count).unwrap_or_default());
-            pack.append(packed);
+        pack.number(self.next());
+        for number in self.numbers.iter().chain(self.rows.runs()) {
+            pack.number(*number);
         }
-        self.rows.pack(&mut pack);
-        pack.finish()
+        call.arg(pack.finish());
+        for value in &self.expects {
+            call.arg(value.as_deref().unwrap_or_default());
+        }
+        for head in &self.heads {
+            call.arg(&**head);
+        }
+        if let Some(pack) = self.rows.packed() {
+            call.arg(pack);
+        }
     }
 
     /// The values that were taken for those of the cells that are only read.
@@ -111,37 +118,41 @@ impl Request {
         Some(number)
     }
 
-    /// The number of a line's definition.
-    fn definition<'a>(&mut self, line: &'a QuickLine, known: &mut Known<'a>) -> Option<u64> {
-        if let Some(number) = known.definitions.get(&(&*line.rules, line.seen)) {
-            return Some(*number);
-        }
-        let Numbered { packed, count } = &mut self.definitions;
-        packed.list(2);
-        packed.bytes(Some(&codec::meter_head(&line.rules, line.seen)));
-        let rules = line.definition.rules();
-        packed.list(rules.len());
-        for rule in rules {
-            packed.numbers(&numbers_of(rule)?);
-        }
-        *count += 1;
-        known.definitions.insert((&line.rules, line.seen), *count);
-        Some(*count)
+    /// Where the next number is, as the script counts.
+    fn next(&self) -> u64 {
+        (FIRST + self.numbers.len() + 1) as u64
     }
 
-    /// The number of what a line costs; `None` if that never passes.
+    /// Where a line's definition begins.
+    fn definition<'a>(&mut self, line: &'a QuickLine, known: &mut Known<'a>) -> Option<u64> {
+        if let Some(place) = known.definitions.get(&(&*line.rules, line.seen)) {
+            return Some(*place);
+        }
+        let place = self.next();
+        let rules = line.definition.rules();
+        // Arguments are counted from 1, and the numbers and what is expected come first.
+        let head = 2 + self.expects.len() + self.heads.len();
+        self.numbers.extend([head as u64, rules.len() as u64]);
+        for rule in rules {
+            self.numbers.extend(numbers_of(rule)?);
+        }
+        self.heads.push(codec::meter_head(&line.rules, line.seen));
+        known.definitions.insert((&line.rules, line.seen), place);
+        Some(place)
+    }
+
+    /// Where it is said what a line costs; `None` if that never passes.
     fn cost(&mut self, line: &QuickLine, definition: u64, known: &mut Known<'_>) -> Option<u64> {
-        if let Some(number) = known.costs.get(&(definition, line.weight)) {
-            return Some(*number);
+        if let Some(place) = known.costs.get(&(definition, line.weight)) {
+            return Some(*place);
         }
         if !(1..=line.definition.capacity()).contains(&line.weight) {
             return None;
         }
-        let Numbered { packed, count } = &mut self.costs;
-        packed.numbers(&cost_of(&line.definition, line.weight));
-        *count += 1;
-        known.costs.insert((definition, line.weight), *count);
-        Some(*count)
+        let place = self.next();
+        self.numbers.extend(cost_of(&line.definition, line.weight));
+        known.costs.insert((definition, line.weight), place);
+        Some(place)
     }
 }
 
@@ -156,21 +167,22 @@ fn is_plainly_ruled(definition: &Definition) -> bool {
 }
 
 /// A rule: its kind, and what the script needs of it. `None` if there is no port.
-fn numbers_of(rule: &Rule) -> Option<Vec<u64>> {
+fn numbers_of(rule: &Rule) -> Option<[u64; 5]> {
     let limit = rule.limit();
-    let lasting = |kind, length: u64| [vec![kind, limit], pair(length).to_vec()].concat();
+    let lasting = |kind, length: u64, last| {
+        let [seconds, nanos] = pair(length);
+        Some([kind, limit, seconds, nanos, last])
+    };
     match rule {
         Rule::Bucket(bucket) => {
             let (nanos, fraction) = bucket.lapse(bucket.burst());
             let [seconds, nanos] = pair(nanos);
-            Some(vec![1, bucket.scale(), seconds, nanos, fraction])
+            Some([1, bucket.scale(), seconds, nanos, fraction])
         }
         Rule::Window(window) if window.is_on_calendar() => None,
-        Rule::Window(window) => Some(lasting(2, window.length().as_nanos())),
-        Rule::Sliding(sliding) => {
-            Some([lasting(3, sliding.length().as_nanos()), vec![sliding.grain()]].concat())
-        }
-        Rule::Slots(_) => Some(vec![4, limit]),
+        Rule::Window(window) => lasting(2, window.length().as_nanos(), 0),
+        Rule::Sliding(sliding) => lasting(3, sliding.length().as_nanos(), sliding.grain()),
+        Rule::Slots(_) => Some([4, limit, 0, 0, 0]),
         _ => None,
     }
 }

@@ -9,6 +9,7 @@ use tollgate_core::contract::RECEIPT_LIFE_MAX;
 pub(super) struct Line {
     /// Which meter, from 0.
     pub(super) at: usize,
+    /// Where its definition begins, and what it costs.
     pub(super) definition: u64,
     pub(super) cost: u64,
 }
@@ -101,10 +102,18 @@ impl Rows {
         rows.uses.iter().all(|uses| *uses != 0).then_some(rows)
     }
 
-    pub(super) fn pack(&self, pack: &mut Pack) {
-        for numbers in [&self.runs, &self.uses, &self.asks] {
+    /// Runs, if all asks are plain.
+    pub(super) fn runs(&self) -> &[u64] {
+        &self.runs
+    }
+
+    /// The two lists, if they are not.
+    pub(super) fn packed(&self) -> Option<Vec<u8>> {
+        let mut pack = Pack::default();
+        for numbers in [&self.uses, &self.asks] {
             pack.numbers(numbers);
         }
+        self.runs.is_empty().then(|| pack.finish())
     }
 
     /// Which asks were granted, where in these rows, each with its number, only so many were.
