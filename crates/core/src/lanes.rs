@@ -21,7 +21,9 @@ pub mod queue;
 mod queue_toll;
 mod scheduler;
 
-pub use act::{Act, ActError, Acted, Count, Record, Revision, Revive, Settle, Settlement, Write};
+pub use act::{
+    Act, ActError, Acted, Count, Door, Record, Revision, Revive, Settle, Settlement, Write,
+};
 pub use call::{Attempts, CallId, Claimed, Death, DeathCause, End, Lease, NewCall, Started};
 pub use claim::{Claim, Scope};
 pub use effect::Effect;

@@ -103,9 +103,7 @@ pub fn check<'a>(
     tolls: &[Toll],
     definition: impl Fn(&Toll) -> Option<&'a Definition>,
 ) -> Result<(), TollError> {
-    if tolls.len() > TOLLS_MAX {
-        return Err(TollError::TooMany { count: tolls.len() });
-    }
+    check_count(tolls)?;
     for toll in tolls {
         let limit = || toll.limit.clone();
         let Some(definition) = definition(toll) else {
@@ -124,4 +122,20 @@ pub fn check<'a>(
         }
     }
     Ok(())
+}
+
+/// Refuses what no limit could ever let pass, whatever limits there are.
+pub fn check_shape(tolls: &[Toll]) -> Result<(), TollError> {
+    check_count(tolls)?;
+    match tolls.iter().find(|toll| toll.weight == 0) {
+        Some(toll) => Err(TollError::WeightZero { limit: toll.limit.clone() }),
+        None => Ok(()),
+    }
+}
+
+fn check_count(tolls: &[Toll]) -> Result<(), TollError> {
+    match tolls.len() {
+        count if count > TOLLS_MAX => Err(TollError::TooMany { count }),
+        _ => Ok(()),
+    }
 }

@@ -62,9 +62,10 @@ impl Run {
     /// Some workers have more than one call, and ask for all that is due at once.
     pub(super) fn together(&mut self, mut act: Act) -> Act {
         while self.random.one_in(3)
-            && let Some(Act { define, settle, cancel, revive, write, enqueue, count_down }) =
-                self.workers.due_act(self.now.at)
+            && let Some(due) = self.workers.due_act(self.now.at)
         {
+            let Act { define, settle, cancel, revive, write, enqueue, count_down, needs, door } =
+                due;
             act.define.extend(define);
             act.settle.extend(settle);
             act.cancel.extend(cancel);
@@ -72,6 +73,8 @@ impl Run {
             act.write.extend(write);
             act.enqueue.extend(enqueue);
             act.count_down.extend(count_down);
+            act.needs.extend(needs);
+            assert_eq!(door, act.door);
         }
         act
     }

@@ -1,5 +1,5 @@
 //! An act: one atomic change. Define, settle, cancel, revive, write records, enqueue, count down; all or
-//! nothing.
+//! nothing, and only if the records are there that it needs.
 
 use super::call::{CallId, Lease, NewCall};
 use crate::contract::ConfigureError;
@@ -8,8 +8,9 @@ use crate::name::{Key, LimitName, NameError, QueueName};
 use crate::time::{Span, Timestamp};
 use crate::toll::TollError;
 
-/// Most changes in one act: an act is one write, held in memory whole.
-pub const ACT_CHANGES_MAX: usize = 10_000;
+/// Most changes in one act: an act is one write, held in memory whole. Ten thousand runs fit that begin
+/// together, each with its record and its first call.
+pub const ACT_CHANGES_MAX: usize = 25_000;
 
 /// Longest body of a call.
 pub const BODY_BYTES_MAX: usize = 16 << 20;
@@ -40,6 +41,20 @@ pub struct Act {
     pub enqueue: Vec<NewCall>,
     /// Joins that come one closer.
     pub count_down: Vec<Count>,
+    /// Records that must be there before, whatever they say.
+    pub needs: Vec<Key>,
+    /// What becomes of new calls that no rules let pass.
+    pub door: Door,
+}
+
+/// What becomes of new calls that owe at a limit which nobody defined, or more than it ever lets pass.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Door {
+    /// The act is refused.
+    #[default]
+    Refuses,
+    /// They are accepted and wait, holding nobody's turn, until there is a limit that lets them pass.
+    Parks,
 }
 
 /// A dead call that is to be tried again, as one that never started: at the end of its lane, with no
@@ -174,6 +189,12 @@ pub enum ActError {
         /// Where it is.
         found: Revision,
     },
+    /// A record is not there that must be.
+    #[error("need {at}: there is no such record")]
+    RecordMissing {
+        /// Which need.
+        at: usize,
+    },
     /// There is no such queue.
     #[error("call {at}: there is no queue {queue}: define it first")]
     UnknownQueue {
@@ -303,8 +324,8 @@ impl Act {
 
     /// How many changes there are.
     pub fn changes(&self) -> usize {
-        let Self { define, settle, cancel, revive, write, enqueue, count_down } = self;
-        let known = define.len() + settle.len() + cancel.len() + revive.len();
+        let Self { define, settle, cancel, revive, write, enqueue, count_down, needs, .. } = self;
+        let known = define.len() + settle.len() + cancel.len() + revive.len() + needs.len();
         known + write.len() + enqueue.len() + count_down.len()
     }
 }

@@ -57,6 +57,9 @@ pub enum Effect {
         /// When: what was spent by then is carried over.
         now: Now,
     },
+    /// A limit that had come along and was there for nobody any more is forgotten: calls are about to wait for
+    /// one of its name.
+    LimitWent(LimitName),
     /// A partition of a limit was given rules of its own, or lost them.
     PartitionDefined {
         /// Of which limit.

@@ -51,7 +51,7 @@ use events::Watching;
 use forget::Idle;
 use lanes::Lanes;
 use meters::{Meters, QueueSlot};
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 /// Names come from callers: where they fall is seeded anew for each table.
 type Hashing = foldhash::fast::RandomState;
@@ -63,7 +63,8 @@ pub struct Scheduler {
     lanes: Lanes,
     meters: Meters,
     timers: Timers,
-    records: HashMap<Key, Record, Hashing>,
+    /// In order, for they are looked for by what their keys begin with.
+    records: BTreeMap<Key, Record>,
     joins: HashMap<Key, u64, Hashing>,
     /// The first call of a key, and until when the key is remembered.
     dedupes: HashMap<(QueueSlot, Key), (CallId, Timestamp), Hashing>,

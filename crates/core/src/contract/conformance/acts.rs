@@ -155,3 +155,22 @@ pub async fn a_worker_gets_the_payload_that_was_handed_in(stage: impl Stage) {
     let expected = [(&b"to whom"[..], &b"first"[..]), (&[], &[7; 100_000])];
     assert_eq!(payloads.collect::<Vec<_>>(), expected);
 }
+
+pub async fn an_act_without_the_record_that_it_needs_does_nothing_at_all(stage: impl Stage) {
+    let mut world = World::new(stage).await;
+    let next = |needs: &[&str]| {
+        let needs = needs.iter().map(|name| key(name)).collect();
+        Act { enqueue: vec![call("strict", "a")], needs, ..Act::default() }
+    };
+    let _ = world.act(writes([write("there", 0, Some(b"1"))])).await.unwrap();
+    let missing = Err(ActError::RecordMissing { at: 1 });
+    assert_eq!(world.act(next(&["there", "gone"])).await, missing);
+    let written = Act { needs: vec![key("new")], ..writes([write("new", 0, Some(b"1"))]) };
+    let missing = Err(ActError::RecordMissing { at: 0 });
+    assert_eq!(world.act(written).await, missing, "it must be there before");
+    assert_eq!(world.claim("strict", 10).await, []);
+    let ids = world.act(next(&["there"])).await.unwrap().enqueued;
+    assert_eq!(world.claim("strict", 10).await, ids);
+    let _ = world.act(writes([write("there", 1, None)])).await.unwrap();
+    assert_eq!(world.act(next(&["there"])).await, missing);
+}

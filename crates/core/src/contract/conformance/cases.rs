@@ -76,6 +76,9 @@ macro_rules! lanes_conformance {
                 a_removed_limit_is_unknown,
                 a_weight_over_capacity_is_refused,
                 a_toll_of_nothing_is_refused,
+                a_call_that_may_park_waits_for_its_limit_to_be_defined,
+                a_call_that_may_park_waits_for_a_limit_that_lets_it_pass,
+                a_toll_of_nothing_is_refused_though_its_call_may_park,
                 more_tolls_than_a_call_may_owe_are_refused,
                 more_changes_than_an_act_may_hold_are_refused,
                 the_call_of_a_join_is_checked_at_every_count,
@@ -182,7 +185,8 @@ macro_rules! lanes_conformance {
                 a_join_that_was_reached_is_opened_anew,
                 a_join_that_counts_from_nothing_is_refused_when_it_opens,
                 a_call_that_is_settled_in_the_act_can_be_cancelled_in_it,
-                a_worker_gets_the_payload_that_was_handed_in;
+                a_worker_gets_the_payload_that_was_handed_in,
+                an_act_without_the_record_that_it_needs_does_nothing_at_all;
             scopes:
                 a_paused_queue_starts_nothing,
                 a_paused_lane_starts_nothing,

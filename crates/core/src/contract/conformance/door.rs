@@ -1,8 +1,8 @@
 //! What is refused at the door: unknown names, impossible weights, full queues.
 
 use super::*;
-use crate::lanes::Count;
 use crate::lanes::act::{ACT_CHANGES_MAX, BODY_BYTES_MAX, REPORT_BYTES_MAX};
+use crate::lanes::{Count, Door, NewCall};
 
 pub async fn an_unknown_queue_is_refused(stage: impl Stage) {
     let refused = World::new(stage).await.try_enqueue(call("none", "a")).await;
@@ -40,6 +40,40 @@ pub async fn a_toll_of_nothing_is_refused(stage: impl Stage) {
 pub async fn more_tolls_than_a_call_may_owe_are_refused(stage: impl Stage) {
     let refused = World::new(stage).await.try_enqueue(paying("strict", "a", [("l", 1); 9])).await;
     assert_eq!(refused, Err(unpayable(TollError::TooMany { count: 9 })));
+}
+
+/// Hands in a call that may wait for its limits to be defined.
+async fn park<S: Stage>(world: &mut World<S>, call: NewCall) -> Result<CallId, ActError> {
+    let act = Act { enqueue: vec![call], door: Door::Parks, ..Act::default() };
+    Ok(world.act(act).await?.enqueued[0])
+}
+
+pub async fn a_call_that_may_park_waits_for_its_limit_to_be_defined(stage: impl Stage) {
+    let mut world = World::new(stage).await;
+    let parked = park(&mut world, paying("strict", "a", [("l", 2)])).await.unwrap();
+    let other = world.enqueue(call("strict", "b")).await;
+    assert_eq!(world.claim("strict", 10).await, [other], "it holds nobody's turn");
+    world.limit("l", Limit::per_second(1)).await;
+    assert_eq!(world.claim("strict", 10).await, [], "it can never pass this one");
+    world.limit("l", Limit::per_second(2)).await;
+    assert_eq!(world.claim("strict", 10).await, [parked]);
+}
+
+pub async fn a_call_that_may_park_waits_for_a_limit_that_lets_it_pass(stage: impl Stage) {
+    let mut world = World::new(stage).await;
+    world.limit("l", Limit::per_second(5)).await;
+    let parked = park(&mut world, paying("strict", "a", [("l", 6)])).await.unwrap();
+    let light = world.enqueue(paying("strict", "b", [("l", 5)])).await;
+    assert_eq!(world.claim("strict", 10).await, [light]);
+    world.limit("l", Limit::per_second(6)).await;
+    world.wait(10);
+    assert_eq!(world.claim("strict", 10).await, [parked]);
+}
+
+pub async fn a_toll_of_nothing_is_refused_though_its_call_may_park(stage: impl Stage) {
+    let mut world = World::new(stage).await;
+    let refused = park(&mut world, paying("strict", "a", [("unknown", 1), ("l", 0)])).await;
+    assert_eq!(refused, Err(unpayable(TollError::WeightZero { limit: limit_name("l") })));
 }
 
 pub async fn more_changes_than_an_act_may_hold_are_refused(stage: impl Stage) {

@@ -2,7 +2,7 @@
 
 use super::Naive;
 use super::transient::Coming;
-use crate::lanes::act::{Act, ActError, Revision, Settle, Stale, Write};
+use crate::lanes::act::{Act, ActError, Door, Revision, Settle, Stale, Write};
 use crate::lanes::call::{Lease, NewCall};
 use crate::name::{Key, LimitName, Partition, QueueName};
 use crate::toll::{self, Toll, TollError};
@@ -13,9 +13,12 @@ impl Naive {
     pub(super) fn check(&self, act: &Act) -> Result<(), ActError> {
         act.check_size()?;
         self.check_settles(act)?;
+        if let Some(at) = act.needs.iter().position(|key| self.record(key).is_none()) {
+            return Err(ActError::RecordMissing { at });
+        }
         self.check_writes(&act.write)?;
         for (at, new) in act.enqueue.iter().enumerate() {
-            self.check_new(at, new, &act.define)?;
+            self.check_new(at, new, act)?;
         }
         self.check_counts(act)
     }
@@ -83,7 +86,8 @@ impl Naive {
         Ok(())
     }
 
-    fn check_new(&self, at: usize, new: &NewCall, coming: &Coming) -> Result<(), ActError> {
+    fn check_new(&self, at: usize, new: &NewCall, act: &Act) -> Result<(), ActError> {
+        let coming = &act.define;
         let Some(queue) = self.queues.get(&new.queue) else {
             return Err(ActError::UnknownQueue { at, queue: new.queue.clone() });
         };
@@ -91,7 +95,10 @@ impl Naive {
             self.estimate(&new.queue, (limit, partition), coming)
         };
         let tolls = queue.spec.tolls_of(new, &estimate);
-        let checked = tolls.and_then(|tolls| self.check_tolls(&tolls, coming));
+        let checked = tolls.and_then(|tolls| match act.door {
+            Door::Refuses => self.check_tolls(&tolls, coming),
+            Door::Parks => toll::check_shape(&tolls),
+        });
         checked.map_err(|error| ActError::Toll { at, error })
     }
 
@@ -123,7 +130,7 @@ impl Naive {
                 None if count.from == 0 => return Err(ActError::CountFromZero { at }),
                 None => count.from,
             };
-            self.check_new(at, &count.then, &act.define)?;
+            self.check_new(at, &count.then, act)?;
             match left.saturating_sub(1) {
                 0 => joins.remove(&count.key),
                 left => joins.insert(count.key.clone(), left),

@@ -2,7 +2,7 @@
 
 use super::ways::{Line, lines};
 use super::{Call, Flight, MeterKey, Naive, State};
-use crate::lanes::act::{Act, Acted, Record, Revision, Settle, Settlement, Write};
+use crate::lanes::act::{Act, Acted, Door, Record, Revision, Settle, Settlement, Write};
 use crate::lanes::call::{CallId, DeathCause, End};
 use crate::lanes::event::What;
 use crate::limit::Definition;
@@ -25,6 +25,9 @@ impl Naive {
     pub(super) fn perform(&mut self, act: &Act, now: Now) -> Performed {
         let mut done = Performed { coming: act.define.clone(), ..Performed::default() };
         let costs: Vec<_> = act.settle.iter().flat_map(|settle| self.costs(settle)).collect();
+        if act.door == Door::Parks {
+            self.let_go(act, now);
+        }
         for (limit, definition) in &act.define {
             self.come(limit, definition, now);
         }

@@ -2,6 +2,7 @@
 
 use super::ways::lines;
 use super::{MeterKey, Naive, State};
+use crate::lanes::act::Act;
 use crate::limit::Definition;
 use crate::name::LimitName;
 use crate::time::Now;
@@ -46,6 +47,17 @@ impl Naive {
         if self.has_gone(name, now) {
             self.totals.remove(name);
             self.meters.retain(|(of, _), _| of != name);
+        }
+    }
+
+    /// Forgets limits that have gone and that calls of an act may wait for.
+    pub(super) fn let_go(&mut self, act: &Act, now: Now) {
+        for limit in act.new_calls().flat_map(|new| &new.tolls).map(|toll| &toll.limit) {
+            let comes = act.define.iter().any(|(name, _)| name == limit);
+            if !comes && self.has_gone(limit, now) {
+                self.begin_anew(limit, now);
+                self.limits.remove(limit);
+            }
         }
     }
 

@@ -7,6 +7,8 @@ use proptest::sample::Index;
 #[derive(Debug, Clone)]
 pub(super) enum Step {
     Enqueue(Vec<Fresh>),
+    /// Calls that may wait for their limits to be defined, and the record that must be there.
+    Park(Vec<Fresh>, Option<usize>),
     /// Limits that come along, with their rules, and calls.
     Come(Vec<(usize, usize)>, Vec<Fresh>),
     Claim {
@@ -162,6 +164,11 @@ pub(super) fn step() -> impl Strategy<Value = Step> {
         (starts, prop::option::weighted(0.3, fresh()), prop::option::weighted(0.1, any::<Index>()));
     prop_oneof![
         12 => prop::collection::vec(fresh(), 1..5).prop_map(Step::Enqueue),
+        2 => (
+            prop::collection::vec(fresh(), 1..3),
+            prop::option::weighted(0.2, 0..2_usize),
+        )
+            .prop_map(|(calls, needs)| Step::Park(calls, needs)),
         5 => (
             prop::collection::vec((prop_oneof![Just(4_usize), 0..5_usize], 0..4_usize), 1..3),
             prop::collection::vec(fresh(), 0..3),

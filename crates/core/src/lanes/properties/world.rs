@@ -10,8 +10,8 @@ use crate::contract::{
 };
 use crate::lanes::naive::Naive;
 use crate::lanes::{
-    Act, CallId, Claim, Count, Effect, End, Event, Explanation, Lease, NewCall, Revision, Revive,
-    Scheduler, Scope, Settle, Settlement, Watch, What, Write,
+    Act, CallId, Claim, Count, Door, Effect, End, Event, Explanation, Lease, NewCall, Revision,
+    Revive, Scheduler, Scope, Settle, Settlement, Watch, What, Write,
 };
 use crate::name::{Key, QueueName};
 use crate::time::{Now, Span, Timestamp};
@@ -79,6 +79,7 @@ impl World {
                 let enqueue = calls.iter().map(|call| self.call(call)).collect();
                 self.act(&Act { enqueue, ..Act::default() })
             }
+            Step::Park(calls, needs) => self.park(calls, needs),
             Step::Come(limits, calls) => {
                 let limits = limits.iter().map(|(limit, rule)| (*limit, definition(*rule)));
                 let define = limits.map(|(limit, rules)| (limit_name(limit), rules)).collect();
@@ -267,6 +268,12 @@ impl World {
             self.calls = self.calls.max(newest.unwrap_or(0));
         }
         written(answers)
+    }
+
+    fn park(&mut self, calls: &[Fresh], needs: &Option<usize>) -> [String; 2] {
+        let enqueue = calls.iter().map(|call| self.call(call)).collect();
+        let needs = needs.iter().map(|which| key(*which)).collect();
+        self.act(&Act { enqueue, needs, door: Door::Parks, ..Act::default() })
     }
 
     /// Now and then a call that was never dead, but most of the time one that is.

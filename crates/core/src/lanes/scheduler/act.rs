@@ -3,7 +3,9 @@
 use super::Scheduler;
 use super::calls::{CallSlot, Line};
 use super::meters::QueueSlot;
-use crate::lanes::act::{Act, ActError, Acted, Count, Revision, Settle, Settlement, Stale, Write};
+use crate::lanes::act::{
+    Act, ActError, Acted, Count, Door, Revision, Settle, Settlement, Stale, Write,
+};
 use crate::lanes::call::{CallId, DeathCause, End, Lease, NewCall};
 use crate::lanes::effect::Effect;
 use crate::lanes::queue_toll::QueueToll;
@@ -22,6 +24,9 @@ impl Scheduler {
         self.advance(now);
         self.check(&mut act)?;
         let mut acted = Acted::default();
+        if act.door == Door::Parks {
+            self.let_go(&act, now);
+        }
         for (limit, definition) in act.define {
             self.come(limit, definition, now);
         }
@@ -47,8 +52,9 @@ impl Scheduler {
     fn check(&self, act: &mut Act) -> Result<(), ActError> {
         act.check_size()?;
         self.check_settles(&act.settle)?;
+        self.check_needs(&act.needs)?;
         self.check_writes(&act.write)?;
-        let coming = &act.define;
+        let coming = (&*act.define, act.door);
         for (at, call) in act.enqueue.iter_mut().enumerate() {
             self.check_call(at, call, coming)?;
         }
@@ -74,6 +80,13 @@ impl Scheduler {
         Ok(())
     }
 
+    fn check_needs(&self, needs: &[Key]) -> Result<(), ActError> {
+        match needs.iter().position(|key| !self.records.contains_key(key)) {
+            Some(at) => Err(ActError::RecordMissing { at }),
+            None => Ok(()),
+        }
+    }
+
     pub(super) fn check_writes(&self, writes: &[Write]) -> Result<(), Stale> {
         let mut written = BTreeMap::new();
         for ((at, write), before) in writes.iter().enumerate().zip(self.revisions..) {
@@ -92,7 +105,7 @@ impl Scheduler {
         &self,
         at: usize,
         call: &mut NewCall,
-        coming: &[(LimitName, Definition)],
+        (coming, door): AtDoor<'_>,
     ) -> Result<(), ActError> {
         let Some(queue) = self.lanes.find(&call.queue) else {
             return Err(ActError::UnknownQueue { at, queue: call.queue.clone() });
@@ -104,7 +117,11 @@ impl Scheduler {
             learned.map(|units| units.min(capacity))
         };
         let tolls = self.lanes.queue(queue).spec.tolls_of(call, &estimate).map_err(refused)?;
-        self.check_tolls(&tolls, coming).map_err(refused)?;
+        match door {
+            Door::Refuses => self.check_tolls(&tolls, coming),
+            Door::Parks => toll::check_shape(&tolls),
+        }
+        .map_err(refused)?;
         if let Cow::Owned(tolls) = tolls {
             call.tolls = tolls;
         }
@@ -120,11 +137,7 @@ impl Scheduler {
         toll::check(tolls, rules)
     }
 
-    fn check_counts(
-        &self,
-        counts: &mut [Count],
-        coming: &[(LimitName, Definition)],
-    ) -> Result<(), ActError> {
+    fn check_counts(&self, counts: &mut [Count], coming: AtDoor<'_>) -> Result<(), ActError> {
         let mut joins = Joins::new(self);
         for (at, Count { key, from, then }) in counts.iter_mut().enumerate() {
             if *from == 0 && joins.left(key) == 0 {
@@ -310,6 +323,9 @@ impl Scheduler {
         (flight.token == lease.token).then_some(slot)
     }
 }
+
+/// The limits that come along with an act, and what becomes of calls that no rules let pass.
+type AtDoor<'a> = (&'a [(LimitName, Definition)], Door);
 
 /// What became of a call that was to be enqueued.
 #[derive(Debug, Clone, Copy)]

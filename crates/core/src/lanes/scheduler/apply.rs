@@ -70,6 +70,7 @@ impl Scheduler {
                 }
             }
             Effect::LimitCame { name, definition, now } => self.came(name, definition, *now),
+            Effect::LimitWent(name) => self.meters.forget_rules(name),
             Effect::PartitionDefined { limit, partition, definition, now } => {
                 self.partition_defined(limit, partition, definition.as_ref(), *now);
             }

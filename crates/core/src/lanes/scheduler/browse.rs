@@ -13,6 +13,7 @@ use crate::name::{Key, LaneName, LimitName, Partition, QueueName};
 use crate::time::Now;
 use crate::toll::Toll;
 use std::collections::BinaryHeap;
+use std::ops::Bound;
 
 impl Scheduler {
     /// Queues by name.
@@ -148,12 +149,15 @@ impl Scheduler {
         book.standing() > 0 || spent.is_some_and(|(meter, it)| !meter.is_fresh(it, now))
     }
 
-    /// Records whose keys begin so, by key. Costs a look at each record.
+    /// Records whose keys begin so, by key. Costs a look at those it finds.
     pub fn records_of(&self, prefix: &str, after: Option<&Key>, most: usize) -> Vec<(Key, Record)> {
-        let found = self.records.iter().filter(|(key, _)| key.starts_with(prefix));
-        let behind = found.filter(|(key, _)| after.is_none_or(|after| *key > after));
-        let page = least(behind.map(|(key, record)| (key, Unordered(record))), most);
-        page.into_iter().map(|(key, record)| (key.clone(), record.0.clone())).collect()
+        let from = match after {
+            Some(after) if after.as_str() >= prefix => Bound::Excluded(after.as_str()),
+            _ => Bound::Included(prefix),
+        };
+        let behind = self.records.range::<str, _>((from, Bound::Unbounded));
+        let found = behind.take_while(|(key, _)| key.starts_with(prefix)).take(most.min(PAGE_MAX));
+        found.map(|(key, record)| (key.clone(), record.clone())).collect()
     }
 
     fn dead_of(&self, queue: QueueSlot) -> impl Iterator<Item = CallSlot> {
@@ -238,29 +242,6 @@ impl Scheduler {
         let (limit, partition) = self.meters.name(line.meter);
         let Line { weight, hears_feedback, .. } = *line;
         Toll { limit: limit.clone(), partition: partition.cloned(), weight, hears_feedback }
-    }
-}
-
-/// Something that comes with a name and does not matter for its order.
-struct Unordered<'a, T>(&'a T);
-
-impl<T> PartialEq for Unordered<'_, T> {
-    fn eq(&self, _: &Self) -> bool {
-        true
-    }
-}
-
-impl<T> Eq for Unordered<'_, T> {}
-
-impl<T> PartialOrd for Unordered<'_, T> {
-    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl<T> Ord for Unordered<'_, T> {
-    fn cmp(&self, _: &Self) -> std::cmp::Ordering {
-        std::cmp::Ordering::Equal
     }
 }
 

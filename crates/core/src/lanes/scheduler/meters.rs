@@ -458,7 +458,8 @@ impl Meters {
         written
     }
 
-    fn make_limit(&mut self, name: &LimitName) -> LimitSlot {
+    /// A limit without rules.
+    pub(super) fn make_limit(&mut self, name: &LimitName) -> LimitSlot {
         let limit = slot(self.limits.insert(LimitBook {
             name: name.clone(),
             definition: None,

@@ -10,7 +10,6 @@ use crate::lanes::kept::{Kept, KeptFlight};
 use crate::lanes::payload::Payload;
 use crate::meter::Meter;
 use crate::time::{Now, Timestamp};
-use crate::toll::Toll;
 
 impl Scheduler {
     /// All that lasts, each fact after those it builds on. Bodies are empty: the store knows where
@@ -113,11 +112,8 @@ impl Scheduler {
                 Some(_) => None,
             },
             Kept::Call { id, call, arrival, attempts, flight, .. } => {
-                let is_known = |toll: &Toll| self.meters.limit(&toll.limit).is_some();
                 if self.lanes.find(&call.queue).is_none() {
                     Some("a call of a queue that is not defined")
-                } else if !call.tolls.iter().all(is_known) {
-                    Some("a call with a toll at a limit that is not defined")
                 } else if self.calls.find(*id).is_some() {
                     Some("a call that is there already")
                 } else if attempts.is_some() && arrival.is_none() {

@@ -3,7 +3,8 @@
 
 use super::Scheduler;
 use super::meters::{LimitBook, LimitSlot, Meters};
-use crate::contract::LimitTotals;
+use crate::contract::{LimitTotals, Tally};
+use crate::lanes::act::Act;
 use crate::lanes::effect::Effect;
 use crate::limit::Definition;
 use crate::name::{LimitName, Partition};
@@ -22,6 +23,26 @@ impl LimitBook {
 }
 
 impl Meters {
+    /// A limit; if nobody ever defined it, one without rules that goes with the calls which owe there.
+    pub(super) fn limit_or_unknown(&mut self, name: &LimitName) -> LimitSlot {
+        self.limit(name).unwrap_or_else(|| {
+            let limit = self.make_limit(name);
+            self.book_mut(limit).is_transient = true;
+            limit
+        })
+    }
+
+    /// Leaves a limit as one that nobody ever defined. Its meters are as new.
+    pub(super) fn forget_rules(&mut self, name: &str) {
+        let Some(limit) = self.limit(name) else { return };
+        let book = self.book_mut(limit);
+        (book.definition, book.last, book.totals) = (None, None, LimitTotals::default());
+        for meter in self.of(limit) {
+            let book = &mut self[meter];
+            (book.meter, book.admitted) = (None, Tally::default());
+        }
+    }
+
     /// Whether a limit went with its calls.
     pub(super) fn has_gone(&self, book: &LimitBook, now: Now) -> bool {
         let is_left = || book.meters.iter().all(|meter| self.is_forgettable(*meter, now));
@@ -30,10 +51,12 @@ impl Meters {
 }
 
 impl Scheduler {
-    /// A limit that is there, also one that was removed and is known.
+    /// A limit that is there, also one that was removed and is known; not one that nobody ever defined
+    /// and calls wait for.
     pub(super) fn there(&self, limit: &str, now: Now) -> Option<LimitSlot> {
         let slot = self.meters.limit(limit)?;
-        (!self.meters.has_gone(self.meters.book(slot), now)).then_some(slot)
+        let book = self.meters.book(slot);
+        (book.last.is_some() && !self.meters.has_gone(book, now)).then_some(slot)
     }
 
     /// Whether a limit is there and not removed.
@@ -91,6 +114,21 @@ impl Scheduler {
             && let Some(limit) = self.meters.limit(limit)
         {
             self.meters.book_mut(limit).totals = LimitTotals::default();
+        }
+    }
+
+    /// Forgets the limits of an act's calls, which may wait for them, where they have gone: whether or not they were
+    /// forgotten before, nobody defined them.
+    pub(super) fn let_go(&mut self, act: &Act, now: Now) {
+        for limit in act.new_calls().flat_map(|call| &call.tolls).map(|toll| &toll.limit) {
+            // Also one of which nothing is left: where effects are applied again, something may be.
+            let is_awaited = |slot| self.meters.book(slot).last.is_none();
+            let is_gone = self.there(limit, now).is_none()
+                && !self.meters.limit(limit).is_some_and(is_awaited);
+            let comes = || act.define.iter().any(|(name, _)| name == limit);
+            if is_gone && !comes() {
+                self.emit(Effect::LimitWent(limit.clone()));
+            }
         }
     }
 

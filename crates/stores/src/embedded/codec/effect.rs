@@ -26,6 +26,10 @@ pub(super) fn write(effect: &Effect, out: &mut Output<'_>) {
             out.now(*now);
             limit::write(definition, out);
         }
+        Effect::LimitWent(name) => {
+            out.byte(tag::LIMIT_WENT);
+            out.text(name);
+        }
         Effect::PartitionDefined { limit, partition, definition, now } => {
             out.byte(tag::PARTITION_DEFINED);
             out.flags([definition.is_some()]);
@@ -276,6 +280,7 @@ pub(super) fn read(input: &mut Input<'_>) -> Result<Effect, CodecError> {
         }
         tag::REVIVED => read_revived(input)?,
         tag::LIMIT_CAME => read_limit_came(input)?,
+        tag::LIMIT_WENT => Effect::LimitWent(input.name(LimitName::new)?),
         tag::PAID => read_paid(input)?,
         tag::RECEIPT_RENEWED => read_receipt_renewed(input)?,
         tag::RECEIPT_SETTLED => read_receipt_settled(input)?,

@@ -38,6 +38,7 @@ pub(super) const LIMIT_CAME: u8 = 30;
 // From here on what events need: a start of a call that waited, and a time.
 pub(super) const STARTED_WAITED: u8 = 32;
 pub(super) const TIMED: u8 = 33;
+pub(super) const LIMIT_WENT: u8 = 34;
 // From here on what a checkpoint keeps.
 pub(super) const KEPT_COUNTERS: u8 = 64;
 pub(super) const KEPT_METER: u8 = 65;

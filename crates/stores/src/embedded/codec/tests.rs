@@ -10,7 +10,7 @@ use super::encode;
 use tollgate_core::lanes::{Effect, Kept};
 
 /// How many kinds of effects there are.
-const KINDS: usize = 36;
+const KINDS: usize = 37;
 
 /// Which kind of effect it is, from 0 up to [`KINDS`]. A new one is noticed here first.
 fn kind(effect: &Effect) -> usize {
@@ -53,6 +53,7 @@ fn kind(effect: &Effect) -> usize {
         Effect::Timed(_) => 32,
         Effect::QueueRemoved(_) => 34,
         Effect::LimitCame { .. } => 35,
+        Effect::LimitWent(_) => 36,
     }
 }
 

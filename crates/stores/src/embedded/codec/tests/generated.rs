@@ -30,6 +30,7 @@ pub(super) fn effect_of(kind: usize) -> BoxedStrategy<Effect> {
         35 => (limit_name(), definition(), now())
             .prop_map(|(name, definition, now)| Effect::LimitCame { name, definition, now })
             .boxed(),
+        36 => limit_name().prop_map(Effect::LimitWent).boxed(),
         _ => kept_of(kind).prop_map(Effect::Kept).boxed(),
     }
 }

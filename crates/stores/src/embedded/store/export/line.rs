@@ -175,6 +175,7 @@ impl Line {
             | Effect::Died { .. }
             | Effect::Revived { .. }
             | Effect::QueueRemoved(_)
+            | Effect::LimitWent(_)
             | Effect::LaneWeighed { .. }
             | Effect::Paused(Scope::Lane(..))
             | Effect::Resumed(_)

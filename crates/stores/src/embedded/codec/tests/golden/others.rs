@@ -96,6 +96,7 @@ fn settings() -> Vec<(&'static str, Effect)> {
             },
         ),
         ("1b 046d61696c", Effect::QueueRemoved(queue())),
+        ("22 06737472697065", Effect::LimitWent(limit())),
         ("03 046d61696c016164", Effect::LaneWeighed { queue: queue(), lane: lane(), weight: 100 }),
         ("04 00046d61696c", Effect::Paused(Scope::Queue(queue()))),
         ("04 01046d61696c0161", Effect::Paused(Scope::Lane(queue(), lane()))),
