@@ -5,6 +5,7 @@
 
 pub mod contract;
 pub mod cron;
+pub mod flow;
 pub mod gate;
 pub mod lanes;
 pub mod limit;

@@ -2,7 +2,7 @@
 
 mod read;
 
-pub(super) use read::{Found, read};
+pub(crate) use read::{Found, read};
 
 use crate::name::NAME_BYTES_MAX;
 use std::fmt;

@@ -9,14 +9,18 @@ use std::fmt;
 
 /// What a body has at a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(in crate::lanes) enum Found<'a> {
+pub(crate) enum Found<'a> {
     /// Nothing is there.
     Nothing,
+    Null,
     Text(Cow<'a, str>),
     Whole(i128),
+    /// A number with a fraction, an exponent or too many digits, as it is written.
+    Number(&'a str),
     Truth(bool),
-    /// Something else, as it can be told.
-    Other(Cow<'a, str>),
+    /// A list, as it is written.
+    List(&'a str),
+    Object,
 }
 
 /// What a message shows of a number.
@@ -29,22 +33,25 @@ impl fmt::Display for Found<'_> {
             Self::Text(text) if text.is_empty() => f.write_str("an empty text"),
             Self::Text(text) => write!(f, "a text of {} bytes", text.len()),
             Self::Whole(number) => write!(f, "the number {number}"),
+            Self::Number(number) if number.len() <= SHOWN_BYTES_MAX => {
+                write!(f, "{number}, which is no whole number")
+            }
+            Self::Number(_) => f.write_str("a number of too many digits"),
             Self::Truth(is_true) => write!(f, "{is_true}"),
-            Self::Other(other) => f.write_str(other),
+            Self::Null => f.write_str("null"),
+            Self::List(_) => f.write_str("a list"),
+            Self::Object => f.write_str("an object"),
         }
     }
 }
 
 /// A body is not JSON, and something was to be read from it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::lanes) struct NotJson;
+pub(crate) struct NotJson;
 
 /// What a body has at each of these paths. An empty body has nothing anywhere. Of two fields of one
 /// name the last counts.
-pub(in crate::lanes) fn read<'a>(
-    body: &'a [u8],
-    paths: &[&BodyPath],
-) -> Result<Vec<Found<'a>>, NotJson> {
+pub(crate) fn read<'a>(body: &'a [u8], paths: &[&BodyPath]) -> Result<Vec<Found<'a>>, NotJson> {
     let mut found = vec![Found::Nothing; paths.len()];
     if body.is_empty() {
         return Ok(found);
@@ -207,16 +214,10 @@ fn found_in(value: &str) -> serde_json::Result<Found<'_>> {
         Some(b'"') => Found::Text(text_in(value)?),
         Some(b't') => Found::Truth(true),
         Some(b'f') => Found::Truth(false),
-        Some(b'n') => Found::Other("null".into()),
-        Some(b'[') => Found::Other("a list".into()),
-        Some(b'{') => Found::Other("an object".into()),
-        _ => match value.parse() {
-            Ok(number) => Found::Whole(number),
-            Err(_) if value.len() <= SHOWN_BYTES_MAX => {
-                Found::Other(format!("{value}, which is no whole number").into())
-            }
-            Err(_) => Found::Other("a number of too many digits".into()),
-        },
+        Some(b'n') => Found::Null,
+        Some(b'[') => Found::List(value),
+        Some(b'{') => Found::Object,
+        _ => value.parse().map_or(Found::Number(value), Found::Whole),
     })
 }
 
@@ -271,7 +272,8 @@ mod tests {
         ] {
             assert_eq!(at(other, body).unwrap().to_string(), told);
         }
-        assert!(matches!(at("body.e", body), Ok(Found::Other(_))));
+        assert_eq!(at("body.e", body), Ok(Found::Number("1e3")));
+        assert_eq!(at("body.l", body), Ok(Found::List("[[1], [2, 3]]")));
     }
 
     #[test]
@@ -303,9 +305,9 @@ mod tests {
                 Value::String(text) => Found::Text(text.clone().into()),
                 Value::Bool(is_true) => Found::Truth(*is_true),
                 Value::Number(number) => Found::Whole(number.as_i64().unwrap().into()),
-                Value::Null => Found::Other("null".into()),
-                Value::Array(_) => Found::Other("a list".into()),
-                Value::Object(_) => Found::Other("an object".into()),
+                Value::Null => Found::Null,
+                Value::Array(_) => Found::List(tree.to_string().leak()),
+                Value::Object(_) => Found::Object,
             };
         };
         let whole = |length: usize| Found::Whole(i128::try_from(length).unwrap());
