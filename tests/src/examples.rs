@@ -1,10 +1,16 @@
 //! Every example of the façade and of the client, run to its end.
 
+#[path = "../../crates/tollgate/examples/checkout.rs"]
+mod checkout;
 #[path = "../../crates/tollgate/examples/fail_fast.rs"]
 mod fail_fast;
+#[path = "../../crates/tollgate/examples/fan_out.rs"]
+mod fan_out;
 #[path = "../../crates/tollgate/examples/four_processes.rs"]
 #[expect(dead_code, reason = "its `main` takes the store from its arguments")]
 mod four_processes;
+#[path = "../../crates/tollgate/examples/llm_pipeline.rs"]
+mod llm_pipeline;
 #[path = "../../crates/tollgate/examples/llm_requests_and_tokens.rs"]
 mod llm_requests_and_tokens;
 #[path = "../../crates/tollgate/examples/tenants.rs"]
@@ -34,6 +40,21 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 use tollgate_client::HistoryQuery;
+
+#[test]
+fn a_checkout_charges_and_mails_within_both_limits() {
+    checkout::main().unwrap();
+}
+
+#[test]
+fn ten_thousand_children_go_through_one_limit_each_once() {
+    fan_out::main().unwrap();
+}
+
+#[test]
+fn each_provider_of_a_pipeline_has_its_own_limit() {
+    llm_pipeline::main().unwrap();
+}
 
 #[test]
 fn a_future_is_throttled() {

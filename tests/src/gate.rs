@@ -25,14 +25,14 @@ use tollgate::{Call, Limit, ManualClock, Timestamp, Tollgate, toll};
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// A gate in a folder, and the clock it goes by.
-struct Opened {
+pub(crate) struct Opened {
     gate: Option<Tollgate>,
-    clock: ManualClock,
+    pub(crate) clock: ManualClock,
     folder: TempDir,
 }
 
 impl Opened {
-    async fn new() -> Self {
+    pub(crate) async fn new() -> Self {
         let (clock, folder) = (ManualClock::new(), tempfile::tempdir().unwrap());
         let gate = Tollgate::builder().clock(clock.clone()).open(folder.path()).await.unwrap();
         Self { gate: Some(gate), clock, folder }
@@ -46,12 +46,12 @@ impl Opened {
         opened
     }
 
-    fn gate(&self) -> &Tollgate {
+    pub(crate) fn gate(&self) -> &Tollgate {
         self.gate.as_ref().unwrap()
     }
 
     /// Closes the gate and opens it again.
-    async fn reopen(mut self) -> Self {
+    pub(crate) async fn reopen(mut self) -> Self {
         if let Some(gate) = self.gate.take() {
             patiently(gate.shut_down()).await;
         }

@@ -9,6 +9,8 @@ mod effect;
 #[cfg(test)]
 mod examples;
 #[cfg(test)]
+mod flows;
+#[cfg(test)]
 mod gate;
 #[cfg(test)]
 mod http;

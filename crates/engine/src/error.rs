@@ -1,6 +1,7 @@
 //! Why an ask was not granted: fix it, wait, or look after the store.
 
 use crate::ask::TOLLS_MAX;
+use crate::flows::FlowError;
 use std::sync::Arc;
 use tollgate_core::contract;
 use tollgate_core::lanes::payload::EnvelopeTooLong;
@@ -34,6 +35,9 @@ pub enum Error {
     /// A meter cannot be changed so.
     #[error(transparent)]
     Meter(contract::MeterError),
+    /// A run is not there, or cannot be changed so.
+    #[error(transparent)]
+    Flow(#[from] FlowError),
 }
 
 impl Error {

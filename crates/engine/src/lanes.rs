@@ -5,6 +5,7 @@
 
 mod acquire;
 mod alone;
+mod audience;
 mod audit;
 mod browse;
 mod call;
@@ -39,7 +40,9 @@ pub(crate) use holds::{Doing, Held};
 
 use crate::clock::Clock;
 use crate::error::{AskError, Error, RESERVED, RESERVED_QUEUE};
+use crate::flows::{AtHand, Sweeps};
 use acquire::Waiting;
+use audience::Audience;
 use audit::Numbers;
 use claims::Claims;
 use crowds::Crowds;
@@ -50,16 +53,15 @@ use out_of_reach::Reach;
 use pulse::Pulse;
 use pushed::Pushed;
 use schedules::Ticks;
+use std::future::Future;
 use std::sync::Arc;
 use tokio::sync::Notify;
-#[cfg(feature = "push")]
-use tollgate_core::Timestamp;
 use tollgate_core::contract::{Lanes, Meters};
 use tollgate_core::lanes::{
     Act, Acted, CallId, Claimed, Explanation, Lease, QueueSpec, Record, Scope, Settle, Settlement,
     Write,
 };
-use tollgate_core::{Key, LaneName, Now, QueueName, Span, UNITS_MAX};
+use tollgate_core::{Key, LaneName, Now, QueueName, Span, Timestamp, UNITS_MAX};
 use ways::{ByLanes, ByTurns, Ways};
 
 /// A store and the thread that drives it. Clones share both; when the last one is dropped, the thread
@@ -100,6 +102,12 @@ struct Parts<S> {
     ticks: Ticks,
     /// Told when a queue was defined or removed.
     queues: Notify,
+    /// Who waits for runs.
+    runs: Audience,
+    /// When runs that ended go.
+    sweeps: Sweeps,
+    /// Workflows that were read.
+    at_hand: AtHand,
 }
 
 impl<S: Lanes + Clone + 'static> Engine<S> {
@@ -169,7 +177,6 @@ impl<S: Lanes + 'static> Engine<S> {
     }
 
     /// Ready after so long.
-    #[cfg(feature = "push")]
     pub(crate) async fn rest(&self, span: Span) {
         self.parts.pulse.sleep(span).await;
     }
@@ -181,13 +188,11 @@ impl<S: Lanes + 'static> Engine<S> {
     }
 
     /// Limit time, as the engine's clock tells it.
-    #[cfg(feature = "push")]
     pub(crate) fn clock_now(&self) -> Timestamp {
         self.parts.pulse.clock.now()
     }
 
     /// The wall clock.
-    #[cfg(feature = "push")]
     pub(crate) fn wall(&self) -> Timestamp {
         self.parts.pulse.clock.wall()
     }
@@ -259,6 +264,36 @@ impl<S: Lanes + 'static> Engine<S> {
             None => Ok(answers.next().unwrap_or_else(|| Ok(Acted::default()))?),
         };
         Ok(checked.iter_mut().map(answer).collect())
+    }
+
+    /// Makes one atomic change, also of what is Tollgate's own.
+    pub(crate) async fn act_own(&self, act: Act) -> Result<Acted, Error> {
+        self.parts.act(act).await
+    }
+
+    /// When it is looked for runs that go.
+    pub(crate) fn sweeps(&self) -> &Sweeps {
+        &self.parts.sweeps
+    }
+
+    /// Workflows that were read.
+    pub(crate) fn at_hand(&self) -> &AtHand {
+        &self.parts.at_hand
+    }
+
+    /// Sees to something that nobody waits for.
+    pub(crate) fn see_through(&self, chore: impl Future<Output = ()> + Send + 'static) {
+        self.parts.pulse.see_through(chore);
+    }
+
+    /// A run ended: who waits for it is told.
+    pub(crate) fn run_changed(&self, run: &str) {
+        self.parts.runs.told(run);
+    }
+
+    /// Ready when a run ended here after this was first polled.
+    pub(crate) async fn until_run_changed(&self, run: &str) {
+        self.parts.runs.until_told(run).await;
     }
 
     /// Writes a record of Tollgate's own, if it is still as expected.
@@ -388,6 +423,9 @@ impl<S> Parts<S> {
             waiting,
             ticks: Ticks::default(),
             queues: Notify::new(),
+            runs: Audience::default(),
+            sweeps: Sweeps::default(),
+            at_hand: AtHand::default(),
         })
     }
 }

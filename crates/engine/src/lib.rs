@@ -6,6 +6,7 @@ mod clock;
 mod direct;
 mod envelope;
 mod error;
+pub mod flows;
 mod lanes;
 mod limiter;
 mod limits;

@@ -18,6 +18,7 @@ pub(crate) fn failed(error: &Error) {
         Error::Act(error) => tracing::debug!(%error, "act is refused"),
         Error::Meter(error) => tracing::debug!(%error, "a meter cannot be changed so"),
         Error::Queue(error) => tracing::debug!(%error, "queue is invalid"),
+        Error::Flow(error) => tracing::debug!(%error, "a run cannot be changed so"),
         Error::Store(error) => {
             tracing::warn!(%error, "store failed");
             count("tollgate_store_failed_total", Vec::new());

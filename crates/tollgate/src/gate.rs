@@ -7,6 +7,7 @@ mod calls;
 mod connect;
 mod consume;
 mod events;
+mod flows;
 mod limits;
 mod meters;
 #[cfg(feature = "push")]
@@ -16,6 +17,7 @@ pub use calls::Worker;
 #[cfg(any(feature = "nats", feature = "postgres", feature = "redis"))]
 use connect::Sharing;
 pub use events::Events;
+pub use flows::{Flows, MachineWorker, TaskWorker};
 pub use meters::Load;
 #[cfg(feature = "push")]
 pub use push::Pusher;

@@ -22,6 +22,7 @@
 //! ```
 
 pub mod embedded;
+pub mod flows;
 mod gate;
 pub mod lanes;
 pub mod shared;

@@ -19,6 +19,7 @@ pub struct Outcome {
     then: Act,
     report: Box<[u8]>,
     stands_alone: bool,
+    is_settled: bool,
 }
 
 /// What an outcome is made of, for whoever settles it elsewhere.
@@ -39,7 +40,18 @@ pub struct OutcomeParts {
 impl Outcome {
     fn of(settlement: Settlement) -> Self {
         let (actual, enqueue, report) = (Vec::new(), Vec::new(), [].into());
-        Self { settlement, actual, enqueue, then: Act::default(), report, stands_alone: false }
+        let (stands_alone, is_settled) = (false, false);
+        Self { settlement, actual, enqueue, then: Act::default(), report, stands_alone, is_settled }
+    }
+
+    /// It was settled by the handler itself.
+    pub(crate) fn elsewhere() -> Self {
+        Self { is_settled: true, ..Self::done() }
+    }
+
+    /// Whether there is nothing left to settle.
+    pub(super) fn is_settled(&self) -> bool {
+        self.is_settled
     }
 
     /// It is done.

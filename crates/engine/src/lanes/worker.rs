@@ -308,7 +308,10 @@ where
                 }
             };
             if let Some(lease) = self.leases.remove(&task) {
-                self.settling.settle(lease, outcome);
+                self.has_settled |= outcome.is_settled();
+                if !outcome.is_settled() {
+                    self.settling.settle(lease, outcome);
+                }
             }
             ended = self.running.try_join_next_with_id();
         }

@@ -97,12 +97,14 @@ async fn settle<S: Lanes + 'static>(
         let told = acts.iter().map(|settled| settled.act.clone()).collect();
         match engine.store().act(told).await {
             Ok(answers) => {
+                let mut waits_for_room = false;
                 let refused = acts.into_iter().zip(answers).filter_map(|(settled, answer)| {
                     let error = answer.err()?;
+                    waits_for_room |= matches!(error, ActError::QueueFull { .. });
                     again(settled, &error, tries, &mut lost)
                 });
                 acts = refused.collect();
-                if !acts.is_empty() {
+                if waits_for_room {
                     engine.parts.pulse.sleep(FULL_RETRY).await;
                 }
             }
@@ -132,6 +134,12 @@ fn again(mut settled: Settled, error: &ActError, tries: u32, lost: &mut u64) -> 
         ActError::QueueFull { .. } if tries < ROOM_TRIES => {
             tracing::warn!(call, %error, "what follows from a call waits for room");
             Some(settled)
+        }
+        // What it follows from was taken back meanwhile.
+        ActError::RecordMissing { .. } if settled.otherwise.is_some() => {
+            tracing::debug!(call, %error, "a call is settled without what would follow");
+            let Settled { lease, otherwise, .. } = settled;
+            otherwise.map(|act| Settled { lease, act, otherwise: None })
         }
         ActError::NotPaid { limit, .. } => {
             tracing::error!(call, %error, "a cost is left out: the call paid nothing there");

@@ -1,0 +1,108 @@
+//! What the call of a step carries: which step it is, the state, and what let the run go on.
+
+use super::record::{SignalRecord, not_ours};
+use crate::error::Error;
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use tollgate_core::flow::run::{Plan, Signal};
+
+/// What let a run go on to a step.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(super) enum Woken {
+    /// The step before it, or the start of the run.
+    #[default]
+    Plainly,
+    /// Signals that it waited for.
+    Signals(Vec<Signal>),
+    /// The time of a wait is over, if nothing else lets it go on meanwhile.
+    Timeout {
+        /// Of which wait.
+        turn: u64,
+        /// Where the step pays, for if something did.
+        limits: Vec<String>,
+    },
+    /// All children of a wait have ended.
+    Children {
+        /// Of which wait.
+        turn: u64,
+        /// How many.
+        children: u32,
+    },
+}
+
+/// What the call of a step carries.
+pub(super) struct Body<'a> {
+    pub(super) step: String,
+    /// JSON.
+    pub(super) state: &'a [u8],
+    pub(super) woken: Woken,
+}
+
+#[derive(Deserialize)]
+struct BodyRecord<'a> {
+    step: String,
+    #[serde(borrow)]
+    state: &'a RawValue,
+    #[serde(default)]
+    woken: WokenRecord,
+}
+
+#[derive(Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum WokenRecord {
+    #[default]
+    Plainly,
+    Signals(Vec<SignalRecord>),
+    Timeout {
+        turn: u64,
+        limits: Vec<String>,
+    },
+    Children {
+        turn: u64,
+        children: u32,
+    },
+}
+
+impl<'a> Body<'a> {
+    pub(super) fn read(bytes: &'a [u8]) -> Result<Self, Error> {
+        let BodyRecord { step, state, woken } =
+            serde_json::from_slice(bytes).map_err(|error| not_ours(&error))?;
+        let woken = match woken {
+            WokenRecord::Plainly => Woken::Plainly,
+            WokenRecord::Signals(signals) => {
+                Woken::Signals(signals.into_iter().map(Into::into).collect())
+            }
+            WokenRecord::Timeout { turn, limits } => Woken::Timeout { turn, limits },
+            WokenRecord::Children { turn, children } => Woken::Children { turn, children },
+        };
+        Ok(Self { step, state: state.get().as_bytes(), woken })
+    }
+}
+
+/// The body of a call for what follows. The state is JSON already, and stands there as it is.
+pub(super) fn write(plan: &Plan, woken: &Woken) -> Result<Vec<u8>, Error> {
+    let mut body = Vec::with_capacity(plan.state.len() + plan.step.len() + 32);
+    body.extend_from_slice(b"{\"step\":");
+    serde_json::to_writer(&mut body, &plan.step).map_err(|error| not_ours(&error))?;
+    body.extend_from_slice(b",\"state\":");
+    body.extend_from_slice(&plan.state);
+    let woken = match woken {
+        Woken::Plainly => None,
+        Woken::Signals(signals) => {
+            let written = signals.iter().map(SignalRecord::new).collect::<Result<_, _>>()?;
+            Some(WokenRecord::Signals(written))
+        }
+        Woken::Timeout { turn, limits } => {
+            Some(WokenRecord::Timeout { turn: *turn, limits: limits.clone() })
+        }
+        Woken::Children { turn, children } => {
+            Some(WokenRecord::Children { turn: *turn, children: *children })
+        }
+    };
+    if let Some(woken) = woken {
+        body.extend_from_slice(b",\"woken\":");
+        serde_json::to_writer(&mut body, &woken).map_err(|error| not_ours(&error))?;
+    }
+    body.push(b'}');
+    Ok(body)
+}

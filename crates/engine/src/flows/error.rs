@@ -1,0 +1,103 @@
+//! Why something is not done to a run.
+
+use tollgate_core::flow::run::{CHILDREN_MAX, NAMES_MAX, SignalError};
+use tollgate_core::flow::workflow::{RunError, WorkflowError};
+
+/// Why something is not done to a run.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum FlowError {
+    /// There is no such run, or it ended and is forgotten.
+    #[error("there is no run {run:?}: it never was, or it ended and is not kept any more")]
+    UnknownRun {
+        /// What was named.
+        run: String,
+    },
+    /// It ended, and takes nothing any more.
+    #[error("run {run} has ended: it takes no signals")]
+    HasEnded {
+        /// Which.
+        run: String,
+    },
+    /// It has not ended yet.
+    #[error("run {run} has not ended: cancel it first, or wait")]
+    HasNotEnded {
+        /// Which.
+        run: String,
+    },
+    /// It takes no signal now.
+    #[error(transparent)]
+    Signal(#[from] SignalError),
+    /// What it is to be given cannot be written as JSON.
+    #[error("{what} cannot be written as JSON: {reason}")]
+    NotJson {
+        /// What it is.
+        what: &'static str,
+        /// Why.
+        reason: String,
+    },
+    /// More children than begin in one act.
+    #[error(
+        "a step begins up to {CHILDREN_MAX} children, and this one {given}: begin them in several steps"
+    )]
+    TooManyChildren {
+        /// How many.
+        given: usize,
+    },
+    /// It would wait for nothing, or for too much.
+    #[error("a run waits for 1 to {NAMES_MAX} names of signals, and this one for {given}")]
+    Names {
+        /// How many.
+        given: usize,
+    },
+    /// There is no such workflow.
+    #[error("there is no workflow {name:?}: register it first")]
+    UnknownWorkflow {
+        /// What was named.
+        name: String,
+    },
+    /// A workflow cannot be so.
+    #[error(transparent)]
+    Definition(#[from] WorkflowError),
+    /// A run cannot begin with its input.
+    #[error(transparent)]
+    Input(#[from] RunError),
+    /// Another workflow says otherwise.
+    #[error(
+        "limit {limit} is {says} in workflow {workflow}, and would be {wanted} here: tasks of one type share it, so say the same in both"
+    )]
+    Disagrees {
+        /// Of which limit.
+        limit: String,
+        /// Which other one.
+        workflow: String,
+        /// What it says.
+        says: String,
+        /// What this one says.
+        wanted: String,
+    },
+    /// What follows in a run cannot be said.
+    #[error("{reason}")]
+    Workflow {
+        /// Why.
+        reason: String,
+    },
+    /// It is the run of a machine.
+    #[error("run {run} is that of a machine, and has no tasks")]
+    NotOfWorkflow {
+        /// Which.
+        run: String,
+    },
+    /// It is the run of a workflow.
+    #[error("run {run} is that of a workflow, and takes no signals")]
+    OfWorkflow {
+        /// Which.
+        run: String,
+    },
+    /// Others changed the run all the time.
+    #[error("run {run} is changed by others all the time: try again")]
+    Busy {
+        /// Which.
+        run: String,
+    },
+}

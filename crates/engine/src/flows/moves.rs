@@ -1,0 +1,314 @@
+//! What a step says becomes one act, made again if somebody else changed the run meanwhile.
+
+use super::body::Woken;
+use super::outcome::{StepOutcome, Then, What};
+use super::record::{Ended, Ending, RunRecord};
+use super::start::{NewRun, bring_alone, step_call, step_of};
+use super::{
+    Flows, TRIES_MAX, child_id, correlation_key, ended_key, join_key, queue_of, run_key, write,
+};
+use crate::error::Error;
+use crate::flows::FlowError;
+use crate::lanes::{Job, Outcome};
+use tollgate_core::contract::Lanes;
+use tollgate_core::flow::run::{Parent, Plan, Run};
+use tollgate_core::lanes::{Act, ActError, Count, Door, Revision, Settle, Settlement};
+use tollgate_core::{Key, LimitName, QueueName, Span, Timestamp};
+
+/// What the calls of timeouts, and of the signals that come before them, take each other's place by.
+const AWAIT: &str = "await";
+/// How long a queue without room is left alone.
+const FULL: Span = Span::from_millis(250);
+
+/// A step that was made.
+pub(super) struct Made<'a> {
+    pub(super) job: &'a Job,
+    /// Of which version of the machine it was, and of which the one is that made it.
+    pub(super) versions: (u32, u32),
+    pub(super) machine: &'static str,
+    pub(super) step: &'a str,
+    pub(super) state: &'a [u8],
+}
+
+impl Made<'_> {
+    fn run(&self) -> &str {
+        &self.job.lane
+    }
+
+    fn queue(&self) -> Result<QueueName, Error> {
+        Ok(queue_of(self.machine, self.versions.1)?)
+    }
+
+    fn report(&self, outcome: &StepOutcome) -> Vec<u8> {
+        let then = (!outcome.then.step.is_empty()).then_some(&outcome.then.step);
+        let report =
+            serde_json::json!({ "step": self.step, "outcome": outcome.name(), "then": then });
+        report.to_string().into_bytes()
+    }
+
+    fn settle(&self, outcome: &StepOutcome) -> Result<Settle, Error> {
+        let named = outcome.actual.iter();
+        let named = named.map(|(limit, units)| Ok((LimitName::new(limit)?, *units)));
+        Ok(Settle {
+            lease: self.job.lease,
+            settlement: Settlement::Done,
+            actual: named.collect::<Result<_, Error>>()?,
+            report: self.report(outcome).into(),
+        })
+    }
+}
+
+impl<S: Lanes + 'static> Flows<S> {
+    /// Settles a step that was made.
+    pub(super) async fn settle(
+        &self,
+        made: &Made<'_>,
+        outcome: StepOutcome,
+    ) -> Result<Outcome, Error> {
+        let report = made.report(&outcome);
+        let with_costs = |mut settled: Outcome| {
+            for (limit, units) in &outcome.actual {
+                settled = settled.actual(limit, *units);
+            }
+            settled.report(report.clone())
+        };
+        match &outcome.what {
+            What::Retry(after) => Ok(with_costs(Outcome::retry_after(*after))),
+            What::Limited(pause) => Ok(with_costs(Outcome::limited(*pause))),
+            What::Next if made.versions.0 == made.versions.1 => {
+                let then = self.next_act(made, outcome.then.clone())?;
+                Ok(with_costs(Outcome::done()).standing_alone().and(then))
+            }
+            _ => self.change(made, outcome).await,
+        }
+    }
+
+    /// What follows where the run itself need not be looked at: it must be there.
+    fn next_act(&self, made: &Made<'_>, then: Then) -> Result<Act, Error> {
+        let needs = vec![Key::new(&run_key(made.run()))?];
+        let mut act = Act { needs, door: Door::Parks, ..Act::default() };
+        let (plan, wall) = (then.into_plan()?, self.engine.wall());
+        step_call(&mut act, (made.queue()?, made.run()), &plan, &Woken::Plainly, wall)?;
+        Ok(act)
+    }
+
+    /// Settles a step with a change of its run.
+    async fn change(&self, made: &Made<'_>, outcome: StepOutcome) -> Result<Outcome, Error> {
+        for _ in 0..TRIES_MAX {
+            let Some((mut run, revision)) = self.live(made.run()).await? else {
+                // It was taken back, and nothing follows.
+                return Ok(Outcome::done().report(made.report(&outcome)));
+            };
+            run.version = made.versions.1;
+            let mut act = match &outcome.what {
+                What::Done => {
+                    let value = outcome.then.json.clone()?;
+                    self.end(made.run(), (&run, revision), Ending::Done(value)).await?
+                }
+                What::Stop(reason) => {
+                    let (reason, step) = (reason.clone(), made.step.to_owned());
+                    let ending = Ending::Failed { reason, step, state: made.state.into() };
+                    self.end(made.run(), (&run, revision), ending).await?
+                }
+                _ => self.go_on(made, &outcome, run, revision)?,
+            };
+            act.settle.push(made.settle(&outcome)?);
+            match self.act_when_there_is_room(act).await {
+                Ok(()) => {
+                    self.engine.run_changed(made.run());
+                    self.sweep_in_time();
+                    return Ok(Outcome::elsewhere());
+                }
+                Err(Error::Act(ActError::RevisionDiffers { .. })) => {}
+                Err(Error::Act(ActError::UnknownQueue { queue, .. })) => {
+                    self.define(&queue).await?
+                }
+                Err(Error::Act(ActError::LeaseLost { .. })) => {
+                    tracing::warn!(
+                        run = made.run(),
+                        step = made.step,
+                        "a step came too late: another worker may have it"
+                    );
+                    return Ok(Outcome::elsewhere());
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Err(FlowError::Busy { run: made.run().to_owned() }.into())
+    }
+
+    /// A run that comes to wait, or goes on in another version.
+    fn go_on(
+        &self,
+        made: &Made<'_>,
+        outcome: &StepOutcome,
+        mut run: Run,
+        revision: Revision,
+    ) -> Result<Act, Error> {
+        let (id, wall) = (made.run(), self.engine.wall());
+        let mut act = Act { door: Door::Parks, ..Act::default() };
+        let plan = outcome.then.clone().into_plan()?;
+        match &outcome.what {
+            What::Wait { names, timeout } => {
+                let names = names.iter().map(|name| name.as_str().into()).collect();
+                match run.wait(names, plan.clone()) {
+                    Some((plan, signals)) => {
+                        let woken = Woken::Signals(signals);
+                        step_call(&mut act, (made.queue()?, id), &plan, &woken, wall)?;
+                    }
+                    None => {
+                        let at = timeout.map(|timeout| wall.plus(timeout));
+                        timer(&mut act, made.queue()?, id, (&plan, run.turn), at)?;
+                    }
+                }
+            }
+            What::Children(runs) if !runs.is_empty() => {
+                let children = u32::try_from(runs.len()).unwrap_or(u32::MAX);
+                run.join(children, plan);
+                for (at, child) in runs.iter().enumerate() {
+                    begin_child(&mut act, child.clone(), (id, run.turn, at), wall)?;
+                }
+            }
+            _ => step_call(&mut act, (made.queue()?, id), &plan, &Woken::Plainly, wall)?,
+        }
+        act.write.push(write(&run_key(id), revision, Some(RunRecord::written(&run)?))?);
+        Ok(act)
+    }
+
+    /// A run ends: it is among those that have, its key is free, and who waits for it is told.
+    pub(super) async fn end(
+        &self,
+        id: &str,
+        (run, revision): (&Run, Revision),
+        ending: Ending,
+    ) -> Result<Act, Error> {
+        let wall = self.engine.wall();
+        let mut act = Act { door: Door::Parks, ..Act::default() };
+        act.write.push(write(&run_key(id), revision, None)?);
+        let before = self.engine.record(&ended_key(id)).await?;
+        let before = before.map_or(Revision(0), |record| record.revision);
+        let ended = Ended::of(run, ending, wall).written()?;
+        act.write.push(write(&ended_key(id), before, Some(ended))?);
+        if let Some(key) = &run.correlation {
+            let key = correlation_key(&run.machine, key);
+            let record = self.engine.record(&key).await?;
+            let own = record.filter(|record| *record.bytes == *id.as_bytes());
+            if let Some(own) = own {
+                act.write.push(write(&key, own.revision, None)?);
+            }
+        }
+        if let Some(parent) = &run.parent {
+            self.tell_parent(&mut act, parent, wall).await?;
+        }
+        Ok(act)
+    }
+
+    /// One child less is waited for; with the last one the parent goes on.
+    async fn tell_parent(
+        &self,
+        act: &mut Act,
+        parent: &Parent,
+        wall: Timestamp,
+    ) -> Result<(), Error> {
+        let Some((run, _)) = self.live(&parent.run).await? else { return Ok(()) };
+        let Some((children, plan)) = run.joins(parent.turn) else { return Ok(()) };
+        let woken = Woken::Children { turn: parent.turn, children };
+        let queue = queue_of(&run.machine, run.version)?;
+        bring_alone(act, plan)?;
+        let then = step_of(queue, &parent.run, plan, &woken, wall)?;
+        let key = Key::new(&join_key(&parent.run, parent.turn))?;
+        act.count_down.push(Count { key, from: children.into(), then });
+        act.needs.push(Key::new(&run_key(&parent.run))?);
+        Ok(())
+    }
+
+    /// Whether a call that waited for the end of a wait's time goes on with its run.
+    pub(super) async fn time_out(&self, run: &str, turn: u64) -> Result<bool, Error> {
+        for _ in 0..TRIES_MAX {
+            let Some((mut kept, revision)) = self.live(run).await? else { return Ok(false) };
+            if !kept.time_out(turn) {
+                return Ok(false);
+            }
+            let write = write(&run_key(run), revision, Some(RunRecord::written(&kept)?))?;
+            match self.engine.act_own(Act { write: vec![write], ..Act::default() }).await {
+                Ok(_) => return Ok(true),
+                Err(Error::Act(ActError::RevisionDiffers { .. })) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Err(FlowError::Busy { run: run.to_owned() }.into())
+    }
+
+    /// Makes an act; a queue or a store that is full is waited for.
+    pub(super) async fn act_when_there_is_room(&self, act: Act) -> Result<(), Error> {
+        for _ in 0..TRIES_MAX {
+            match self.engine.act_own(act.clone()).await {
+                Ok(_) => return Ok(()),
+                Err(error @ Error::Act(ActError::QueueFull { .. })) => {
+                    tracing::warn!(%error, "what follows in a run waits for room");
+                }
+                Err(error) if error.may_pass() => {
+                    tracing::warn!(%error, "what follows in a run waits for the store");
+                }
+                Err(error) => return Err(error),
+            }
+            self.engine.rest(FULL).await;
+        }
+        self.engine.act_own(act).await.map(|_| ())
+    }
+}
+
+/// A wait that has an end: the call that goes on then, unless a signal takes its place.
+fn timer(
+    act: &mut Act,
+    queue: QueueName,
+    run: &str,
+    (plan, turn): (&Plan, u64),
+    at: Option<Timestamp>,
+) -> Result<(), Error> {
+    let Some(at) = at else { return Ok(()) };
+    let limits = plan.tolls.iter().map(|toll| toll.limit.as_str().to_owned()).collect();
+    let woken = Woken::Timeout { turn, limits };
+    bring_alone(act, plan)?;
+    let mut call = step_of(queue, run, plan, &woken, at)?;
+    call.not_before = Some(at.plus(plan.delay));
+    call.supersedes = Some(Key::new(AWAIT)?);
+    act.enqueue.push(call);
+    Ok(())
+}
+
+/// A run that goes on by signals: in place of the call that waits for the end of its time, if there is one.
+pub(super) fn wake(
+    act: &mut Act,
+    (id, run): (&str, &Run),
+    plan: &Plan,
+    woken: &Woken,
+    wall: Timestamp,
+) -> Result<(), Error> {
+    bring_alone(act, plan)?;
+    let mut call = step_of(queue_of(&run.machine, run.version)?, id, plan, woken, wall)?;
+    call.supersedes = Some(Key::new(AWAIT)?);
+    act.enqueue.push(call);
+    Ok(())
+}
+
+fn begin_child(
+    act: &mut Act,
+    child: NewRun,
+    (parent, turn, at): (&str, u64, usize),
+    wall: Timestamp,
+) -> Result<(), Error> {
+    let waiting = Parent { run: parent.into(), turn };
+    let begun = child.into_act(&child_id(parent, turn, at), Some(waiting), wall)?;
+    act.write.extend(begun.write);
+    act.enqueue.extend(begun.enqueue);
+    if act.define.is_empty() {
+        act.define = begun.define;
+    }
+    Ok(())
+}
+
+/// A start that nothing came of: it cost nothing at these limits.
+pub(super) fn unmade(limits: &[String]) -> Outcome {
+    limits.iter().fold(Outcome::done(), |outcome, limit| outcome.actual(limit, 0))
+}

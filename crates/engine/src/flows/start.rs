@@ -1,0 +1,208 @@
+//! Beginning runs.
+
+use super::body::{self, Woken};
+use super::error::FlowError;
+use super::machine::Machine;
+use super::outcome::{ALONE, Then};
+use super::record::RunRecord;
+use super::{Flows, TRIES_MAX, correlation_key, new_id, queue_of, run_key, write};
+use crate::ask::Toll;
+use crate::error::Error;
+use serde::Serialize;
+use tollgate_core::contract::Lanes;
+use tollgate_core::flow::run::{Parent, Plan, Run, Stands};
+use tollgate_core::lanes::{Act, ActError, Backoff, NewCall, Payload, QueueSpec, Revision};
+use tollgate_core::{
+    Definition, LaneName, Limit, LimitName, Now, Priority, QueueName, Span, Timestamp,
+};
+
+/// A run to begin.
+#[derive(Debug, Clone)]
+#[must_use = "nothing begins until it is handed in"]
+pub struct NewRun {
+    machine: String,
+    version: u32,
+    pub(super) correlation: Option<String>,
+    then: Then,
+}
+
+/// A run that was begun, or was there already.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Begun {
+    /// Which.
+    pub run: String,
+    /// Another one of its correlation key was there, and is this.
+    pub is_known: bool,
+}
+
+impl NewRun {
+    /// A run of a machine that begins with this step.
+    pub fn new<M: Machine>(step: &str, state: M::State) -> Self {
+        Self::named(M::NAME, M::VERSION, step, state)
+    }
+
+    /// A run of a machine that somebody else has, of a version, that begins with this step.
+    pub fn named(machine: &str, version: u32, step: &str, state: impl Serialize) -> Self {
+        let then = Then::new(step, "the state", state);
+        Self { machine: machine.to_owned(), version, correlation: None, then }
+    }
+
+    /// The key that it is known by: while it lives no other run of the machine has it, and to begin another is
+    /// to be told of this one.
+    pub fn correlation(self, key: impl Into<String>) -> Self {
+        Self { correlation: Some(key.into()), ..self }
+    }
+
+    /// Its first step owes this when it starts.
+    pub fn pays(mut self, toll: Toll<'_>) -> Self {
+        self.then.pay(toll);
+        self
+    }
+
+    /// Its first step goes alone among all of this key.
+    pub fn alone(mut self, key: impl Into<String>) -> Self {
+        self.then.alone(key.into());
+        self
+    }
+
+    /// Its first step goes before those of lower priority at its meters.
+    pub fn priority(mut self, priority: Priority) -> Self {
+        self.then.priority = priority;
+        self
+    }
+
+    /// It begins after so long.
+    pub fn delay(mut self, delay: impl Into<Span>) -> Self {
+        self.then.delay = delay.into();
+        self
+    }
+
+    /// What is written down of it, with the call for its first step.
+    pub(super) fn into_act(
+        self,
+        id: &str,
+        parent: Option<Parent>,
+        wall: Timestamp,
+    ) -> Result<Act, Error> {
+        let run = Run {
+            machine: self.machine.into(),
+            version: self.version,
+            correlation: self.correlation.map(Into::into),
+            began: wall,
+            turn: 0,
+            stands: Stands::Going,
+            inbox: Vec::new(),
+            keys: Vec::new(),
+            parent,
+        };
+        let mut act = Act::default();
+        act.write.push(write(&run_key(id), Revision(0), Some(RunRecord::written(&run)?))?);
+        if let Some(key) = &run.correlation {
+            let key = correlation_key(&run.machine, key);
+            act.write.push(write(&key, Revision(0), Some(id.as_bytes().into()))?);
+        }
+        let queue = queue_of(&run.machine, run.version)?;
+        step_call(&mut act, (queue, id), &self.then.into_plan()?, &Woken::Plainly, wall)?;
+        Ok(act)
+    }
+}
+
+/// Hands in the call for what follows.
+pub(super) fn step_call(
+    act: &mut Act,
+    (queue, run): (QueueName, &str),
+    plan: &Plan,
+    woken: &Woken,
+    wall: Timestamp,
+) -> Result<(), Error> {
+    bring_alone(act, plan)?;
+    act.enqueue.push(step_of(queue, run, plan, woken, wall)?);
+    Ok(())
+}
+
+/// The limit of steps that go alone comes along with them.
+pub(super) fn bring_alone(act: &mut Act, plan: &Plan) -> Result<(), Error> {
+    let goes_alone = plan.tolls.iter().any(|toll| toll.limit.as_str() == ALONE);
+    let comes = || act.define.iter().any(|(limit, _)| limit.as_str() == ALONE);
+    if goes_alone && !comes() {
+        let name = LimitName::new(ALONE)?;
+        if let Ok(one) = Definition::new(Limit::concurrency(1)) {
+            act.define.push((name, one));
+        }
+    }
+    Ok(())
+}
+
+/// The call for what follows.
+pub(super) fn step_of(
+    queue: QueueName,
+    run: &str,
+    plan: &Plan,
+    woken: &Woken,
+    wall: Timestamp,
+) -> Result<NewCall, Error> {
+    let not_before = (!plan.delay.is_zero()).then(|| wall.plus(plan.delay));
+    Ok(NewCall {
+        tolls: plan.tolls.clone(),
+        priority: plan.priority,
+        not_before,
+        payload: Payload::body_alone(&body::write(plan, woken)?),
+        ..NewCall::new(queue, LaneName::new(run)?)
+    })
+}
+
+/// How the queue of a machine's steps is: what becomes of a step is for the machine to say, and none is ever
+/// dead.
+pub(super) fn spec() -> QueueSpec {
+    QueueSpec {
+        failures_max: u32::MAX,
+        crashes_max: u32::MAX,
+        limited_max: u32::MAX,
+        backoff: Backoff::doubling(Span::from_secs(1), Span::from_minutes(5)),
+        depth_max: u64::MAX,
+        ..QueueSpec::default()
+    }
+}
+
+impl<S: Lanes + 'static> Flows<S> {
+    /// Begins a run, or says which one of its correlation key is there. Once answered, it lasts.
+    pub async fn start(&self, run: NewRun) -> Result<Begun, Error> {
+        let queue = queue_of(&run.machine, run.version)?;
+        let key = run.correlation.as_ref().map(|key| correlation_key(&run.machine, key));
+        for _ in 0..TRIES_MAX {
+            let Now { wall, .. } = self.engine.now().await?;
+            let id = new_id(wall);
+            let act = run.clone().into_act(&id, None, wall)?;
+            match self.engine.act_own(act).await {
+                Ok(_) => return Ok(Begun { run: id, is_known: false }),
+                Err(Error::Act(ActError::UnknownQueue { .. })) => self.define(&queue).await?,
+                Err(Error::Act(ActError::RevisionDiffers { .. })) => {
+                    if let Some(known) = self.named(key.as_deref()).await? {
+                        return Ok(Begun { run: known, is_known: true });
+                    }
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Err(FlowError::Busy { run: run.correlation.unwrap_or_default() }.into())
+    }
+
+    /// The live run of a machine that has a correlation key.
+    pub async fn find(&self, machine: &str, correlation: &str) -> Result<Option<String>, Error> {
+        self.named(Some(&correlation_key(machine, correlation))).await
+    }
+
+    async fn named(&self, key: Option<&str>) -> Result<Option<String>, Error> {
+        let Some(key) = key else { return Ok(None) };
+        let record = self.engine.record(key).await?;
+        Ok(record.map(|record| String::from_utf8_lossy(&record.bytes).into_owned()))
+    }
+
+    /// Defines the queue of a machine's steps, unless it is there.
+    pub(super) async fn define(&self, queue: &str) -> Result<(), Error> {
+        match self.engine.queue_state(queue).await? {
+            Some(_) => Ok(()),
+            None => self.engine.define_queue(queue, spec()).await,
+        }
+    }
+}
