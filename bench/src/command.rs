@@ -7,7 +7,8 @@ use tollgate_stores::embedded::HistorySettings;
 
 use crate::plan::{FULL, Plan, QUICK};
 use crate::{
-    calls, decisions, drain, http, lanes, longest, machine, memory, shared, store, waiters, waiting,
+    calls, decisions, drain, flows, http, lanes, longest, machine, memory, shared, store, waiters,
+    waiting,
 };
 
 /// Runs the whole comparison, or one child's part of it.
@@ -111,6 +112,17 @@ pub fn run_drain(arguments: &[String]) -> anyhow::Result<()> {
         _ => bail!("unknown arguments {arguments:?}: give none, or tenants, calls and workers"),
     };
     println!("{}\n\n{}", machine::describe(), drain::measure(&rows)?);
+    Ok(())
+}
+
+/// Runs the bench of steps, of so many in each row.
+pub fn run_flows(arguments: &[String]) -> anyhow::Result<()> {
+    let steps = match arguments {
+        [] => flows::STEPS_IN_ALL,
+        [steps] => steps.parse()?,
+        _ => bail!("unknown arguments {arguments:?}: give none, or how many steps"),
+    };
+    println!("{}\n\n{}", machine::describe(), flows::measure(steps)?);
     Ok(())
 }
 

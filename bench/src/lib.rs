@@ -14,6 +14,7 @@ mod plan;
 mod calls;
 mod decisions;
 mod drain;
+mod flows;
 mod folder;
 mod http;
 mod lanes;
@@ -30,4 +31,6 @@ mod machine;
 mod process;
 mod table;
 
-pub use command::{run, run_calls, run_drain, run_http, run_lanes, run_shared, run_store};
+pub use command::{
+    run, run_calls, run_drain, run_flows, run_http, run_lanes, run_shared, run_store,
+};
