@@ -10,6 +10,7 @@ use super::{
 use crate::error::Error;
 use crate::flows::FlowError;
 use crate::lanes::{Job, Outcome};
+use serde::Serialize;
 use tollgate_core::contract::Lanes;
 use tollgate_core::flow::run::{Parent, Plan, Run};
 use tollgate_core::lanes::{Act, ActError, Count, Door, Revision, Settle, Settlement};
@@ -19,6 +20,15 @@ use tollgate_core::{Key, LimitName, QueueName, Span, Timestamp};
 const AWAIT: &str = "await";
 /// How long a queue without room is left alone.
 const FULL: Span = Span::from_millis(250);
+
+/// What a step says of itself, for its run's timeline.
+#[derive(Serialize)]
+struct Report<'a> {
+    step: &'a str,
+    outcome: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    then: Option<&'a str>,
+}
 
 /// A step that was made.
 pub(super) struct Made<'a> {
@@ -40,10 +50,10 @@ impl Made<'_> {
     }
 
     fn report(&self, outcome: &StepOutcome) -> Vec<u8> {
-        let then = (!outcome.then.step.is_empty()).then_some(&outcome.then.step);
-        let report =
-            serde_json::json!({ "step": self.step, "outcome": outcome.name(), "then": then });
-        report.to_string().into_bytes()
+        let then = Some(&*outcome.then.step).filter(|step| !step.is_empty());
+        let report = Report { step: self.step, outcome: outcome.name(), then };
+        // Two names and a word are always JSON.
+        serde_json::to_vec(&report).unwrap_or_default()
     }
 
     fn settle(&self, outcome: &StepOutcome) -> Result<Settle, Error> {
@@ -185,10 +195,8 @@ impl<S: Lanes + 'static> Flows<S> {
         let wall = self.engine.wall();
         let mut act = Act { door: Door::Parks, ..Act::default() };
         act.write.push(write(&run_key(id), revision, None)?);
-        let before = self.engine.record(&ended_key(id)).await?;
-        let before = before.map_or(Revision(0), |record| record.revision);
         let ended = Ended::of(run, ending, wall).written()?;
-        act.write.push(write(&ended_key(id), before, Some(ended))?);
+        act.write.push(write(&ended_key(id), Revision(0), Some(ended))?);
         if let Some(key) = &run.correlation {
             let key = correlation_key(&run.machine, key);
             let record = self.engine.record(&key).await?;

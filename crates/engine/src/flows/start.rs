@@ -12,9 +12,7 @@ use serde::Serialize;
 use tollgate_core::contract::Lanes;
 use tollgate_core::flow::run::{Parent, Plan, Run, Stands};
 use tollgate_core::lanes::{Act, ActError, Backoff, NewCall, Payload, QueueSpec, Revision};
-use tollgate_core::{
-    Definition, LaneName, Limit, LimitName, Now, Priority, QueueName, Span, Timestamp,
-};
+use tollgate_core::{Definition, LaneName, Limit, LimitName, Priority, QueueName, Span, Timestamp};
 
 /// A run to begin.
 #[derive(Debug, Clone)]
@@ -170,7 +168,7 @@ impl<S: Lanes + 'static> Flows<S> {
         let queue = queue_of(&run.machine, run.version)?;
         let key = run.correlation.as_ref().map(|key| correlation_key(&run.machine, key));
         for _ in 0..TRIES_MAX {
-            let Now { wall, .. } = self.engine.now().await?;
+            let wall = self.engine.wall();
             let id = new_id(wall);
             let act = run.clone().into_act(&id, None, wall)?;
             match self.engine.act_own(act).await {
