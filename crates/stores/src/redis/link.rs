@@ -1,14 +1,16 @@
 //! A connection to Redis: to one server, or to a cluster of them.
 
 use super::fault;
+use parking_lot::Mutex;
 use redis::aio::{ConnectionLike, ConnectionManager, ConnectionManagerConfig};
 use redis::cluster::ClusterClientBuilder;
 use redis::cluster_async::ClusterConnection;
 use redis::io::tcp::TcpSettings;
 use redis::{
-    Client, Cmd, ConnectionInfo, IntoConnectionInfo, Pipeline, ProtocolVersion, RedisError,
-    RedisFuture, Value,
+    Client, Cmd, ConnectionInfo, ErrorKind, IntoConnectionInfo, Pipeline, ProtocolVersion,
+    RedisError, RedisFuture, RedisResult, Value,
 };
+use std::sync::Arc;
 use std::time::Duration;
 use tollgate_core::contract::StoreError;
 
@@ -18,8 +20,37 @@ pub struct Link(To);
 
 #[derive(Clone)]
 enum To {
-    Server(ConnectionManager),
+    Server(Arc<Server>),
     Cluster(ClusterConnection),
+}
+
+/// A server, and the connection to it, which is made anew by itself if it breaks. One that breaks while the
+/// server still introduces itself is taken for a server that speaks otherwise, for good; so we make
+/// another.
+struct Server {
+    client: Client,
+    config: ConnectionManagerConfig,
+    connection: Mutex<ConnectionManager>,
+}
+
+impl Server {
+    async fn new(client: Client, config: ConnectionManagerConfig) -> Result<Self, RedisError> {
+        let connected = ConnectionManager::new_with_config(client.clone(), config.clone()).await?;
+        Ok(Self { client, config, connection: Mutex::new(connected) })
+    }
+
+    fn connection(&self) -> ConnectionManager {
+        self.connection.lock().clone()
+    }
+
+    /// What was answered; if that was cut in the middle, the next who asks connects.
+    fn heard<T>(&self, answer: RedisResult<T>) -> RedisResult<T> {
+        if answer.as_ref().is_err_and(|error| error.kind() == ErrorKind::Parse) {
+            let (client, config) = (self.client.clone(), self.config.clone());
+            *self.connection.lock() = ConnectionManager::new_lazy_with_config(client, config)?;
+        }
+        answer
+    }
 }
 
 impl std::fmt::Debug for Link {
@@ -45,9 +76,9 @@ impl Link {
         let nodes = nodes.collect::<Result<Vec<_>, _>>()?;
         if let [node] = &nodes[..] {
             let server = to_server(node.clone(), trusted, deadline).await;
-            let mut server = server.map_err(fault::of)?;
-            if !is_of_cluster(&mut server).await? {
-                return Ok(Self(To::Server(server)));
+            let server = server.map_err(fault::of)?;
+            if !is_of_cluster(&mut server.connection()).await? {
+                return Ok(Self(To::Server(Arc::new(server))));
             }
         }
         let cluster = to_cluster(nodes, trusted, deadline).await.map_err(fault::of)?;
@@ -138,13 +169,13 @@ async fn to_server(
     node: ConnectionInfo,
     trusted: &Trusted,
     deadline: Duration,
-) -> Result<ConnectionManager, RedisError> {
+) -> Result<Server, RedisError> {
     let config = ConnectionManagerConfig::new()
         // Who asks is told at once that there is no connection; the next who asks tries again.
         .set_number_of_retries(0)
         .set_connection_timeout(Some(deadline / 2))
         .set_response_timeout(Some(deadline));
-    ConnectionManager::new_with_config(trusted.client(node)?, config).await
+    Server::new(trusted.client(node)?, config).await
 }
 
 async fn to_cluster(
@@ -179,7 +210,10 @@ async fn is_of_cluster(server: &mut ConnectionManager) -> Result<bool, StoreErro
 impl ConnectionLike for Link {
     fn req_packed_command<'a>(&'a mut self, cmd: &'a Cmd) -> RedisFuture<'a, Value> {
         match &mut self.0 {
-            To::Server(server) => server.req_packed_command(cmd),
+            To::Server(server) => Box::pin(async move {
+                let answer = server.connection().req_packed_command(cmd).await;
+                server.heard(answer)
+            }),
             To::Cluster(cluster) => cluster.req_packed_command(cmd),
         }
     }
@@ -191,14 +225,17 @@ impl ConnectionLike for Link {
         count: usize,
     ) -> RedisFuture<'a, Vec<Value>> {
         match &mut self.0 {
-            To::Server(server) => server.req_packed_commands(cmd, offset, count),
+            To::Server(server) => Box::pin(async move {
+                let answer = server.connection().req_packed_commands(cmd, offset, count).await;
+                server.heard(answer)
+            }),
             To::Cluster(cluster) => cluster.req_packed_commands(cmd, offset, count),
         }
     }
 
     fn get_db(&self) -> i64 {
         match &self.0 {
-            To::Server(server) => server.get_db(),
+            To::Server(server) => server.connection().get_db(),
             To::Cluster(cluster) => cluster.get_db(),
         }
     }
