@@ -102,3 +102,15 @@ async fn a_run_that_is_cancelled_takes_its_children_with_it() {
     assert_eq!(flows.runs(None, 10).await.unwrap(), []);
     working.stop().await;
 }
+
+#[tokio::test]
+async fn a_child_with_a_key_is_a_failure_of_the_step_that_begins_it() {
+    let opened = Opened::new().await;
+    let flows = opened.gate().flows();
+    let working =
+        work(&opened, |_| Ok(children([run("child", json!(1)).correlation("key")], "collect", ())));
+    let id = begin(&flows, run("spread", json!(1))).await;
+    let reason = fails(&flows, &id).await;
+    assert!(reason.contains("takes no correlation key"), "{reason}");
+    working.stop().await;
+}

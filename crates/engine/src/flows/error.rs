@@ -44,6 +44,9 @@ pub enum FlowError {
         /// How many.
         given: usize,
     },
+    /// A child that another run may stand for.
+    #[error("a child is known by its parent, and takes no correlation key: leave it out")]
+    ChildWithKey,
     /// It would wait for nothing, or for too much.
     #[error("a run waits for 1 to {NAMES_MAX} names of signals, and this one for {given}")]
     Names {

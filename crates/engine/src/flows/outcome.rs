@@ -191,6 +191,9 @@ impl StepOutcome {
             What::Children(runs) if runs.len() > CHILDREN_MAX => {
                 return Err(FlowError::TooManyChildren { given: runs.len() });
             }
+            What::Children(runs) if runs.iter().any(|run| run.correlation.is_some()) => {
+                return Err(FlowError::ChildWithKey);
+            }
             _ => {}
         }
         self.then.json.as_ref().map(|_| ()).map_err(Clone::clone)

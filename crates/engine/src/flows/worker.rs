@@ -18,9 +18,10 @@ use std::task::Poll;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tollgate_core::contract::{Lanes, StoreError};
+use tollgate_core::lanes::Attempts;
 use tollgate_core::{Key, QueueName, Span};
 
-/// How often the worker of a step may die before the step has failed.
+/// How often the worker of a step or a task may die before that has failed.
 const CRASHES_MAX: u32 = 3;
 /// How often an upstream may ask for a pause before the step has failed.
 const LIMITED_MAX: u32 = 100;
@@ -263,11 +264,8 @@ async fn attempt<M: Machine>(
     (step, state): (&str, &[u8]),
     given: Given,
 ) -> Result<StepOutcome, String> {
-    if job.tried.crashes >= CRASHES_MAX {
-        return Err(format!("its worker died {} times", job.tried.crashes));
-    }
-    if job.tried.limited >= LIMITED_MAX {
-        return Err(format!("the upstream asked for a pause {} times", job.tried.limited));
+    if let Some(reason) = given_up(job.tried) {
+        return Err(reason);
     }
     let (name, state) = read::<M>(version, step, state)?;
     let Given { signals, timed_out, children } = given;
@@ -286,6 +284,15 @@ async fn attempt<M: Machine>(
     let outcome = outcome.map_err(|error| error.to_string())?;
     outcome.check().map_err(|error| error.to_string())?;
     Ok(outcome)
+}
+
+/// Why a step or a task is not made once more, if it is not.
+pub(super) fn given_up(tried: Attempts) -> Option<String> {
+    if tried.crashes >= CRASHES_MAX {
+        return Some(format!("its worker died {} times", tried.crashes));
+    }
+    let is_limited = tried.limited >= LIMITED_MAX;
+    is_limited.then(|| format!("the upstream asked for a pause {} times", tried.limited))
 }
 
 /// What the machine says of a step that failed.

@@ -190,7 +190,9 @@ async fn a_task_that_takes_too_long_is_dropped_and_tried_again() {
     flows.register(workflow.build().unwrap()).await.unwrap();
     let (stop, stopped) = oneshot::channel::<()>();
     let (told, mut heard) = mpsc::unbounded_channel();
-    let worker = flows.tasks("t").until(async move { drop(stopped.await) });
+    // The clock is moved until the worker has seen it: no lease is to end by that.
+    let worker = flows.tasks("t").lease(Span::from_hours(20));
+    let worker = worker.until(async move { drop(stopped.await) });
     let worker = tokio::spawn(worker.run(move |job: TaskJob| {
         let _ = told.send(job.attempt);
         async move {
@@ -213,4 +215,20 @@ async fn a_task_that_takes_too_long_is_dropped_and_tried_again() {
     assert_eq!(gives(&flows, &id).await, json!("in time"));
     drop(stop);
     patiently(worker).await.unwrap().unwrap();
+}
+
+#[tokio::test]
+async fn a_task_whose_workers_die_again_and_again_fails_its_run() {
+    let opened = Opened::new().await;
+    let flows = opened.gate().flows();
+    flows.register(Workflow::new("w").task(Task::new("a", "t")).build().unwrap()).await.unwrap();
+    let id = start(&flows, "w", json!(1)).await;
+    for _ in 0..3 {
+        assert_eq!(opened.gate().claim("task/t", 1, Span::ZERO).await.unwrap().len(), 1);
+        opened.clock.advance(Span::from_secs(31));
+    }
+    let mut tasks = serve(&opened, "t", echo);
+    assert_eq!(fails(&flows, &id).await, "its worker died 3 times");
+    assert!(tasks.heard.try_recv().is_err(), "it was not made once more");
+    tasks.stop().await;
 }

@@ -4,6 +4,7 @@ use super::card::{Card, Chore, ChoreKind};
 use super::moved::Moves;
 use super::{KEEPER, item_key, items_key, task_queue};
 use crate::error::Error;
+use crate::flows::worker::given_up;
 use crate::flows::{Flows, run_key, write};
 use crate::lanes::{Job, Outcome, Worked};
 use serde::Serialize;
@@ -18,8 +19,6 @@ use tollgate_core::flow::workflow::TASK_TIMEOUT_DEFAULT;
 use tollgate_core::lanes::{Act, ActError, Attempts, Count, Lease, Revision, Settle, Settlement};
 use tollgate_core::{Key, Span};
 
-/// How often the worker of a task may die before the task has failed.
-const CRASHES_MAX: u32 = 3;
 /// How many chores of runs are done at a time, beside tasks.
 const CHORES: usize = 4;
 
@@ -192,7 +191,14 @@ where
     };
     let (lease, tried) = (job.lease, job.tried);
     let settled = match attempt(&flows, &card, &*handler, job).await {
-        Ok(outcome) => flows.settle_task(lease, &card, tried, outcome).await,
+        Ok(outcome) => match flows.settle_task(lease, &card, tried, outcome).await {
+            // What follows cannot be: that is how the task ends.
+            Err(Error::Act(error)) => {
+                let failed = TaskOutcome::Failed { reason: error.to_string() };
+                flows.settle_task(lease, &card, tried, failed).await
+            }
+            settled => settled,
+        },
         Err(error) => Err(error),
     };
     settled.unwrap_or_else(|error| {
@@ -213,6 +219,9 @@ where
     F: Future<Output = Result<T, TaskFailure>> + Send + 'static,
     T: Serialize + Send + 'static,
 {
+    if let Some(reason) = given_up(job.tried) {
+        return Ok(TaskOutcome::Failed { reason });
+    }
     let workflow = flows.workflow_of(&card.workflow, card.version).await?;
     let timeout = workflow.task(&card.task).map_or(TASK_TIMEOUT_DEFAULT, |task| task.timeout);
     let task = TaskJob {
@@ -257,11 +266,11 @@ impl<S: Lanes + 'static> Flows<S> {
             TaskOutcome::Failed { reason } => reason,
             TaskOutcome::Retry { reason, after } => {
                 match retry.delay(tried.failures.saturating_add(1)) {
-                    Some(wait) if tried.crashes < CRASHES_MAX => {
+                    Some(wait) => {
                         let report = report(card, "retry", &reason);
                         return Ok(Outcome::retry_after(after.unwrap_or(wait)).report(report));
                     }
-                    _ => reason,
+                    None => reason,
                 }
             }
         };
