@@ -9,6 +9,9 @@ use std::future::Future;
 use tollgate_core::Timestamp;
 use tollgate_core::lanes::Lease;
 
+/// How often a worker may die at a step or a task, where nothing else is said.
+pub(super) const CRASHES_MAX_DEFAULT: u32 = 3;
+
 /// What a step may fail with.
 pub type StepError = Box<dyn std::error::Error + Send + Sync>;
 
@@ -22,6 +25,8 @@ pub trait Machine: Send + Sync + 'static {
     const VERSION: u32 = 1;
     /// The oldest version whose runs [`Self::upgrade`] brings up to this one.
     const OLDEST: u32 = Self::VERSION;
+    /// How often a worker may die at one step before the step has failed.
+    const CRASHES_MAX: u32 = CRASHES_MAX_DEFAULT;
     /// What is handed from step to step.
     type State: Serialize + DeserializeOwned + Send;
 

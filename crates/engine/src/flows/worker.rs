@@ -21,8 +21,6 @@ use tollgate_core::contract::{Lanes, StoreError};
 use tollgate_core::lanes::Attempts;
 use tollgate_core::{Key, QueueName, Span};
 
-/// How often the worker of a step or a task may die before that has failed.
-const CRASHES_MAX: u32 = 3;
 /// How often an upstream may ask for a pause before the step has failed.
 const LIMITED_MAX: u32 = 100;
 /// How many records are read at once.
@@ -264,7 +262,7 @@ async fn attempt<M: Machine>(
     (step, state): (&str, &[u8]),
     given: Given,
 ) -> Result<StepOutcome, String> {
-    if let Some(reason) = given_up(job.tried) {
+    if let Some(reason) = given_up(job.tried, M::CRASHES_MAX) {
         return Err(reason);
     }
     let (name, state) = read::<M>(version, step, state)?;
@@ -287,8 +285,8 @@ async fn attempt<M: Machine>(
 }
 
 /// Why a step or a task is not made once more, if it is not.
-pub(super) fn given_up(tried: Attempts) -> Option<String> {
-    if tried.crashes >= CRASHES_MAX {
+pub(super) fn given_up(tried: Attempts, crashes_max: u32) -> Option<String> {
+    if tried.crashes >= crashes_max {
         return Some(format!("its worker died {} times", tried.crashes));
     }
     let is_limited = tried.limited >= LIMITED_MAX;

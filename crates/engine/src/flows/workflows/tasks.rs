@@ -4,6 +4,7 @@ use super::card::{Card, Chore, ChoreKind};
 use super::moved::Moves;
 use super::{KEEPER, item_key, items_key, task_queue};
 use crate::error::Error;
+use crate::flows::machine::CRASHES_MAX_DEFAULT;
 use crate::flows::worker::given_up;
 use crate::flows::{Flows, run_key, write};
 use crate::lanes::{Job, Outcome, Worked};
@@ -219,7 +220,7 @@ where
     F: Future<Output = Result<T, TaskFailure>> + Send + 'static,
     T: Serialize + Send + 'static,
 {
-    if let Some(reason) = given_up(job.tried) {
+    if let Some(reason) = given_up(job.tried, CRASHES_MAX_DEFAULT) {
         return Ok(TaskOutcome::Failed { reason });
     }
     let workflow = flows.workflow_of(&card.workflow, card.version).await?;
