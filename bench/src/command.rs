@@ -122,7 +122,8 @@ pub fn run_flows(arguments: &[String]) -> anyhow::Result<()> {
         [steps] => steps.parse()?,
         _ => bail!("unknown arguments {arguments:?}: give none, or how many steps"),
     };
-    println!("{}\n\n{}", machine::describe(), flows::measure(steps)?);
+    let [rates, costs] = flows::measure(steps)?;
+    println!("{}\n\n{rates}\n{costs}", machine::describe());
     Ok(())
 }
 

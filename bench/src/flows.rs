@@ -8,6 +8,7 @@ use tollgate::lanes::QueueSpec;
 use tollgate::{Call, Job, Limit, Outcome, Tollgate, global, toll};
 
 use crate::folder::Folder;
+use crate::process::cpu_ns;
 use crate::table::{Table, grouped};
 
 /// Steps of each row.
@@ -93,10 +94,11 @@ fn made(job: &Job, pays: Pays) -> Outcome {
     }
 }
 
-/// Steps or calls a second, with so many in all.
-pub(crate) fn measure(steps: u32) -> anyhow::Result<Table> {
-    let mut table =
-        Table::new("Steps a second", &["", "no limit", "one hot limit", "100 partitions"]);
+/// Steps or calls a second, with so many in all, and what each takes of a processor.
+pub(crate) fn measure(steps: u32) -> anyhow::Result<[Table; 2]> {
+    let columns = ["", "no limit", "one hot limit", "100 partitions"];
+    let mut rates = Table::new("Steps a second", &columns);
+    let mut costs = Table::new("Processor time of a step, µs", &columns);
     let rows = [
         ("calls, handed in first", Kind::Ahead),
         ("calls, each hands in the next", Kind::Calls),
@@ -104,36 +106,47 @@ pub(crate) fn measure(steps: u32) -> anyhow::Result<Table> {
         ("runs of one step", Kind::Short),
     ];
     for (name, kind) in rows {
-        let mut row = vec![name.to_owned()];
+        let (mut rate, mut cost) = (vec![name.to_owned()], vec![name.to_owned()]);
         for pays in [Pays::Nothing, Pays::Hot, Pays::Parted] {
-            row.push(grouped(rate(kind, pays, steps)?));
+            let measured = measured(kind, pays, steps)?;
+            rate.push(grouped(measured.rate));
+            cost.push(format!("{:.1}", measured.cpu_us));
         }
-        table.add(row);
+        rates.add(rate);
+        costs.add(cost);
     }
-    Ok(table)
+    Ok([rates, costs])
 }
 
-fn rate(kind: Kind, pays: Pays, steps: u32) -> anyhow::Result<usize> {
+/// Of one cell.
+struct Measured {
+    rate: usize,
+    /// Of one step. It tells more than the rate where others take the processor away.
+    cpu_us: f64,
+}
+
+fn measured(kind: Kind, pays: Pays, steps: u32) -> anyhow::Result<Measured> {
     let folder = Folder::new("flows")?;
     let mut runtime = tokio::runtime::Builder::new_multi_thread();
     let runtime = runtime.worker_threads(2).enable_all().build()?;
-    let took = runtime.block_on(async {
+    let (took, cpu_ns) = runtime.block_on(async {
         let gate = Tollgate::open(&folder.path).await?;
         gate.limit("limit", Limit::per_second(RATE)).await?;
         gate.queue("plain", QueueSpec::default()).await?;
-        let began = Instant::now();
+        let (began, cpu_before) = (Instant::now(), cpu_ns()?);
         match kind {
             Kind::Ahead => calls(&gate, (steps, 1), pays).await?,
             Kind::Calls => calls(&gate, (steps / STEPS, STEPS), pays).await?,
             Kind::Runs => runs(&gate, (steps / STEPS, STEPS), pays).await?,
             Kind::Short => runs(&gate, (steps, 1), pays).await?,
         }
-        let took = began.elapsed();
+        let took = (began.elapsed(), cpu_ns()?.saturating_sub(cpu_before));
         gate.shut_down().await;
         anyhow::Ok(took)
     })?;
-    let nanos = took.as_nanos().max(1);
-    Ok(usize::try_from(u128::from(steps) * 1_000_000_000 / nanos)?)
+    let rate = u128::from(steps) * 1_000_000_000 / took.as_nanos().max(1);
+    let cpu_us = cpu_ns as f64 / 1_000.0 / f64::from(steps);
+    Ok(Measured { rate: usize::try_from(rate)?, cpu_us })
 }
 
 async fn calls(gate: &Tollgate, (lanes, left): (u32, u32), pays: Pays) -> anyhow::Result<()> {
