@@ -111,14 +111,24 @@ impl<S: Lanes + 'static> Flows<S> {
         }
     }
 
-    /// Removes records, or none if one of them was changed meanwhile: the next time, then.
+    /// Removes records but for those that somebody else changed or removed meanwhile; says how many.
     async fn remove(&self, write: Vec<Write>) -> Result<u64, Error> {
-        let many = write.len() as u64;
-        match self.engine.act_own(Act { write, ..Act::default() }).await {
-            Ok(_) => Ok(many),
-            Err(Error::Act(_)) => Ok(0),
-            Err(error) => Err(error),
+        let mut gone = 0;
+        let mut groups = vec![write];
+        while let Some(group) = groups.pop() {
+            let act = Act { write: group.clone(), ..Act::default() };
+            match self.engine.act_own(act).await {
+                Ok(_) => gone += group.len() as u64,
+                // One of them is in the way: it is looked for in either half.
+                Err(Error::Act(_)) if group.len() > 1 => {
+                    let (first, second) = group.split_at(group.len() / 2);
+                    groups.extend([first.to_vec(), second.to_vec()]);
+                }
+                Err(Error::Act(_)) => {}
+                Err(error) => return Err(error),
+            }
         }
+        Ok(gone)
     }
 }
 
