@@ -12,6 +12,7 @@ mod workflows;
 
 use crate::gate::{Opened, patiently};
 use serde_json::{Value, json};
+use std::future::pending;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 use tollgate::flows::{
@@ -105,6 +106,31 @@ fn work_with(
     let worker = opened.gate().flows().worker(machine).concurrency(concurrency);
     let task = tokio::spawn(worker.until(async move { drop(stopped.await) }).run());
     Working { stop, task, heard }
+}
+
+/// The machine, at a worker that dies at each step.
+struct Dies(mpsc::UnboundedSender<()>);
+
+impl Machine for Dies {
+    const NAME: &'static str = Scripted::NAME;
+    type State = Value;
+
+    async fn step(&self, _: Step<Value>) -> Result<StepOutcome, StepError> {
+        let _ = self.0.send(());
+        pending().await
+    }
+}
+
+/// A worker begins so many steps and dies.
+async fn die_at(opened: &Opened, steps: usize) {
+    let (begun, mut heard) = mpsc::unbounded_channel();
+    let worker = opened.gate().flows().worker(Dies(begun)).concurrency(10);
+    let worker = tokio::spawn(worker.run());
+    for _ in 0..steps {
+        patiently(heard.recv()).await.unwrap();
+    }
+    worker.abort();
+    drop(worker.await);
 }
 
 /// A run of the machine.

@@ -26,6 +26,7 @@ mod reports;
 mod roles;
 mod schedules;
 pub(crate) mod started;
+mod tasks;
 mod tls;
 mod traces;
 mod turns;

@@ -5,7 +5,7 @@ use crate::flows::FlowError;
 use std::sync::Arc;
 use tollgate_core::contract;
 use tollgate_core::lanes::payload::EnvelopeTooLong;
-use tollgate_core::lanes::{ActError, QueueError};
+use tollgate_core::lanes::{ActError, CallId, QueueError};
 use tollgate_core::{Cause, LimitError, NameError, Span, Standing, TollError, UNITS_MAX};
 
 /// What the keys of records begin with that the engine keeps for itself.
@@ -245,6 +245,22 @@ pub enum AskError {
     /// A queue that is not the caller's.
     #[error("queues whose names begin with {RESERVED_QUEUE:?} are Tollgate's own: choose another")]
     ReservedQueue,
+    /// A queue whose calls are those of runs.
+    #[error(
+        "the calls of queue {queue} are those of runs: nobody else hands in there, defines it or claims from it, except for a worker of tasks"
+    )]
+    OfRuns {
+        /// Which queue.
+        queue: String,
+    },
+    /// A call that a run stands on.
+    #[error("call {} is of run {run}, which would wait for it: cancel the run", call.0)]
+    CallOfRun {
+        /// Which call.
+        call: CallId,
+        /// Which run.
+        run: String,
+    },
     /// A schedule's call with a time of its own.
     #[error(
         "a call of a schedule counts its times from each tick: give it a delay, and no instant"

@@ -32,7 +32,9 @@ pub use signal::{Signal, Signalled};
 pub use start::{Begun, NewRun};
 pub use timeline::Attempt;
 pub use worker::MachineWorker;
-pub use workflows::{Registered, TaskFailure, TaskJob, TaskOutcome, TaskWorker, WorkflowText};
+pub use workflows::{
+    ClaimedTask, Registered, TaskCard, TaskFailure, TaskJob, TaskOutcome, TaskWorker, WorkflowText,
+};
 
 pub(crate) use retention::Sweeps;
 pub(crate) use workflows::AtHand;
@@ -49,6 +51,8 @@ use tollgate_core::lanes::{Record, Revision, Write};
 use tollgate_core::{Key, NameError, QueueName, Timestamp};
 use workflows::WorkflowRun;
 
+/// How the queues of steps begin.
+const STEPS: &str = "machine/";
 /// How often an act is made again because somebody else was faster.
 const TRIES_MAX: u32 = 100;
 
@@ -118,7 +122,18 @@ fn child_id(run: &str, turn: u64, at: usize) -> String {
 
 /// Where the calls of a machine's steps are.
 fn queue_of(machine: &str, version: u32) -> Result<QueueName, NameError> {
-    QueueName::new(&format!("machine/{machine}@{version}"))
+    QueueName::new(&format!("{STEPS}{machine}@{version}"))
+}
+
+/// Whether the calls of a queue are those of runs: nobody else hands in there, and what becomes of them is said by
+/// their machine or workflow.
+pub fn is_of_runs(queue: &str) -> bool {
+    queue.starts_with(STEPS) || queue.starts_with(workflows::TASKS) || queue == workflows::KEEPER
+}
+
+/// The type of the tasks of a queue; `None` if it has no tasks.
+pub fn type_of(queue: &str) -> Option<&str> {
+    queue.strip_prefix(workflows::TASKS)
 }
 
 /// A change of a record.

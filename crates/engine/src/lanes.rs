@@ -13,6 +13,7 @@ mod claims;
 mod consume;
 mod crowds;
 mod dead;
+mod door;
 mod driver;
 mod events;
 mod holds;
@@ -39,13 +40,14 @@ pub(crate) use acquire::Acquires;
 pub(crate) use holds::{Doing, Held};
 
 use crate::clock::Clock;
-use crate::error::{AskError, Error, RESERVED, RESERVED_QUEUE};
+use crate::error::Error;
 use crate::flows::{AtHand, Sweeps};
 use acquire::Waiting;
 use audience::Audience;
 use audit::Numbers;
 use claims::Claims;
 use crowds::Crowds;
+use door::{check_queue, open_queue_name, queue_name};
 use driver::Driver;
 use holds::Holds;
 use limits::{Known, UNSAID};
@@ -61,7 +63,7 @@ use tollgate_core::lanes::{
     Act, Acted, CallId, Claimed, Explanation, Lease, QueueSpec, Record, Scope, Settle, Settlement,
     Write,
 };
-use tollgate_core::{Key, LaneName, Now, QueueName, Span, Timestamp, UNITS_MAX};
+use tollgate_core::{Key, LaneName, Now, QueueName, Span, Timestamp};
 use ways::{ByLanes, ByTurns, Ways};
 
 /// A store and the thread that drives it. Clones share both; when the last one is dropped, the thread
@@ -209,11 +211,27 @@ impl<S: Lanes + 'static> Engine<S> {
         queue: &str,
         spec: QueueSpec,
     ) -> Result<(), Error> {
+        let name = open_queue_name(queue)?;
         #[cfg(feature = "push")]
         let spec = self.capped(queue, spec).await?;
-        self.parts.define_queue_as(who, queue_name(queue)?, spec).await?;
+        self.parts.define_queue_as(who, name, spec).await?;
         self.parts.queues.notify_one();
         Ok(())
+    }
+
+    /// Defines a queue of runs, unless it is there.
+    pub(crate) async fn define_own_queue(
+        &self,
+        queue: &QueueName,
+        spec: QueueSpec,
+    ) -> Result<(), Error> {
+        if self.parts.queue_named(queue).await?.is_some() {
+            return Ok(());
+        }
+        // The log is for what people change.
+        let defined = self.parts.store.define_queue(queue.clone(), spec).await;
+        self.parts.pushed.forget(queue);
+        Ok(defined??)
     }
 
     /// Removes a queue that has no calls; says whether there was one. Schedules that hand in to it say
@@ -224,7 +242,7 @@ impl<S: Lanes + 'static> Engine<S> {
 
     /// Removes a queue and writes down who did.
     pub async fn remove_queue_as(&self, who: &str, queue: &str) -> Result<bool, Error> {
-        let is_removed = self.parts.remove_queue_as(who, queue_name(queue)?).await?;
+        let is_removed = self.parts.remove_queue_as(who, open_queue_name(queue)?).await?;
         self.parts.queues.notify_one();
         Ok(is_removed)
     }
@@ -236,7 +254,7 @@ impl<S: Lanes + 'static> Engine<S> {
         queue: &str,
         calls: impl IntoIterator<Item = Call>,
     ) -> Result<Vec<CallId>, Error> {
-        let (queue, now) = (queue_name(queue)?, self.now().await?);
+        let (queue, now) = (open_queue_name(queue)?, self.now().await?);
         let mut enqueue = Vec::new();
         for call in calls {
             enqueue.push(call.into_new(queue.clone(), now)?);
@@ -368,7 +386,7 @@ impl<S: Lanes + 'static> Engine<S> {
         most: usize,
         wait: impl Into<Span>,
     ) -> Result<Vec<Claimed>, Error> {
-        self.parts.claim(&queue_name(queue)?, most, wait.into(), None).await
+        self.parts.claim(&open_queue_name(queue)?, most, wait.into(), None).await
     }
 
     /// Like [`Self::claim`], with leases of this length instead of the queue's.
@@ -379,12 +397,28 @@ impl<S: Lanes + 'static> Engine<S> {
         wait: impl Into<Span>,
         lease: impl Into<Span>,
     ) -> Result<Vec<Claimed>, Error> {
-        self.parts.claim(&queue_name(queue)?, most, wait.into(), Some(lease.into())).await
+        self.parts.claim(&open_queue_name(queue)?, most, wait.into(), Some(lease.into())).await
+    }
+
+    /// Starts calls of a queue of runs.
+    pub(crate) async fn claim_own(
+        &self,
+        queue: &QueueName,
+        most: usize,
+        wait: Span,
+        lease: Option<Span>,
+    ) -> Result<Vec<Claimed>, Error> {
+        self.parts.claim(queue, most, wait, lease).await
     }
 
     /// A worker of a queue.
     pub fn worker(&self, queue: &str) -> Worker<S> {
         Worker::new(self.clone(), queue)
+    }
+
+    /// A worker of a queue of runs.
+    pub(crate) fn own_worker(&self, queue: &str) -> Worker<S> {
+        Worker::own(self.clone(), queue)
     }
 
     /// Records whose keys begin so, by key, after one. May cost a look at every record.
@@ -432,41 +466,8 @@ impl<S> Parts<S> {
 
 impl<S: Lanes> Parts<S> {
     /// Refuses an act before the store is asked.
-    async fn check(&self, act: &Act) -> Result<(), Error> {
-        check(act)?;
-        self.check_pushed(act).await
-    }
-
     async fn act(&self, act: Act) -> Result<Acted, Error> {
         let mut answers = self.store.act(vec![act]).await?;
         Ok(answers.pop().unwrap_or_else(|| Ok(Acted::default()))?)
     }
-}
-
-/// The name of a queue that callers may have.
-fn queue_name(text: &str) -> Result<QueueName, Error> {
-    let name = QueueName::new(text)?;
-    check_queue(&name)?;
-    Ok(name)
-}
-
-fn check_queue(name: &QueueName) -> Result<(), Error> {
-    if name.starts_with(RESERVED_QUEUE) {
-        return Err(AskError::ReservedQueue.into());
-    }
-    Ok(())
-}
-
-/// Refuses an act that reaches for what is Tollgate's own, or that charges more than there can be.
-fn check(act: &Act) -> Result<(), Error> {
-    if act.write.iter().any(|write| write.key.starts_with(RESERVED)) {
-        return Err(AskError::ReservedKey.into());
-    }
-    act.new_calls().try_for_each(|call| check_queue(&call.queue))?;
-    for (_, actual) in act.settle.iter().flat_map(|settle| &settle.actual) {
-        if *actual > UNITS_MAX {
-            return Err(AskError::ActualTooLarge { actual: *actual }.into());
-        }
-    }
-    Ok(())
 }

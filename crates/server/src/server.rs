@@ -225,6 +225,13 @@ impl Server {
                     tracing::error!(%error, "calls are not delivered any more");
                 }
             });
+            let (flows, shutdown) = (self.app.gate.flows(), self.shutdown.clone());
+            pushing.spawn(async move {
+                let keeper = flows.keeper(async move { shutdown.begun().await });
+                if let Err(error) = keeper.await {
+                    tracing::error!(%error, "runs of workflows that need no worker do not go on any more");
+                }
+            });
             let (gate, shared) = (self.app.gate.clone(), self.qstash.clone());
             let shutdown = self.shutdown.clone();
             pushing.spawn(qstash::tick::run(gate, shared, shutdown));

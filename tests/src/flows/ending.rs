@@ -45,8 +45,7 @@ async fn a_step_whose_workers_die_again_and_again_has_failed() {
     let flows = opened.gate().flows();
     let id = begin(&flows, run("only", json!(1))).await;
     for _ in 0..3 {
-        let lost = opened.gate().claim("machine/m@1", 1, Span::ZERO).await.unwrap();
-        assert_eq!(lost.len(), 1);
+        die_at(&opened, 1).await;
         opened.clock.advance(Span::from_secs(31));
     }
     let mut working = work(&opened, |_| Ok(done(())));
@@ -167,14 +166,18 @@ async fn runs_that_ended_are_kept_for_a_day_and_children_for_as_long_as_their_pa
     gives(&flows, &format!("{parent}.1.0")).await;
     until(&flows, &format!("{parent}.1.1"), awaits).await;
     opened.clock.advance(Span::from_hours(24));
-    assert_eq!(flows.sweep().await.unwrap(), 1, "the one that nobody waits for");
+    // It may be under way by itself: who did it is not told.
+    flows.sweep().await.unwrap();
     assert_eq!(flows.run(&plain).await.unwrap(), None);
+    assert!(flows.run(&format!("{parent}.1.0")).await.unwrap().is_some(), "its parent lives");
     let go = tollgate::flows::Signal::new("go", ()).unwrap();
     flows.signal(&format!("{parent}.1.1"), go).await.unwrap();
     assert_eq!(gives(&flows, &parent).await, json!([1, 2]));
-    assert_eq!(flows.sweep().await.unwrap(), 1, "the first child is old");
+    flows.sweep().await.unwrap();
+    assert_eq!(flows.run(&format!("{parent}.1.0")).await.unwrap(), None, "it is old");
+    assert!(flows.run(&format!("{parent}.1.1")).await.unwrap().is_some());
     opened.clock.advance(Span::from_hours(24));
-    assert_eq!(flows.sweep().await.unwrap(), 2);
+    flows.sweep().await.unwrap();
     assert_eq!(flows.ended_runs(None, 10).await.unwrap(), []);
     working.stop().await;
 }

@@ -2,6 +2,7 @@
 
 use tollgate_core::flow::run::{CHILDREN_MAX, NAMES_MAX, SignalError};
 use tollgate_core::flow::workflow::{RunError, WorkflowError};
+use tollgate_core::lanes::CallId;
 
 /// Why something is not done to a run.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -96,6 +97,12 @@ pub enum FlowError {
     OfWorkflow {
         /// Which.
         run: String,
+    },
+    /// A call that is no task.
+    #[error("call {} is not that of a task", call.0)]
+    NotOfTask {
+        /// Which.
+        call: CallId,
     },
     /// Others changed the run all the time.
     #[error("run {run} is changed by others all the time: try again")]

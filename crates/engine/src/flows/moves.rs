@@ -3,7 +3,7 @@
 use super::body::Woken;
 use super::outcome::{StepOutcome, Then, What};
 use super::record::{Ended, Ending, RunRecord};
-use super::start::{NewRun, bring_alone, step_call, step_of};
+use super::start::{NewRun, bring_alone, spec, step_call, step_of};
 use super::{
     Flows, TRIES_MAX, child_id, correlation_key, ended_key, join_key, queue_of, run_key, write,
 };
@@ -131,7 +131,7 @@ impl<S: Lanes + 'static> Flows<S> {
                 }
                 Err(Error::Act(ActError::RevisionDiffers { .. })) => {}
                 Err(Error::Act(ActError::UnknownQueue { queue, .. })) => {
-                    self.define(&queue).await?
+                    self.engine.define_own_queue(&queue, spec()).await?
                 }
                 Err(Error::Act(ActError::LeaseLost { .. })) => {
                     tracing::warn!(

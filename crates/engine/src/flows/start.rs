@@ -173,7 +173,9 @@ impl<S: Lanes + 'static> Flows<S> {
             let act = run.clone().into_act(&id, None, wall)?;
             match self.engine.act_own(act).await {
                 Ok(_) => return Ok(Begun { run: id, is_known: false }),
-                Err(Error::Act(ActError::UnknownQueue { .. })) => self.define(&queue).await?,
+                Err(Error::Act(ActError::UnknownQueue { .. })) => {
+                    self.engine.define_own_queue(&queue, spec()).await?;
+                }
                 Err(Error::Act(ActError::RevisionDiffers { .. })) => {
                     if let Some(known) = self.named(key.as_deref()).await? {
                         return Ok(Begun { run: known, is_known: true });
@@ -194,13 +196,5 @@ impl<S: Lanes + 'static> Flows<S> {
         let Some(key) = key else { return Ok(None) };
         let record = self.engine.record(key).await?;
         Ok(record.map(|record| String::from_utf8_lossy(&record.bytes).into_owned()))
-    }
-
-    /// Defines the queue of a machine's steps, unless it is there.
-    pub(super) async fn define(&self, queue: &str) -> Result<(), Error> {
-        match self.engine.queue_state(queue).await? {
-            Some(_) => Ok(()),
-            None => self.engine.define_queue(queue, spec()).await,
-        }
     }
 }

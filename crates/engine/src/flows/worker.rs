@@ -6,6 +6,7 @@ use super::moves::{Made, unmade};
 use super::outcome::{StepOutcome, stop};
 use super::record::{Ended, Ending};
 use super::signal::Signal;
+use super::start::spec;
 use super::{Flows, child_id, ended_key, queue_of};
 use crate::error::Error;
 use crate::lanes::{Job, Outcome, Worked};
@@ -87,7 +88,7 @@ impl<S: Lanes + 'static, M: Machine> MachineWorker<S, M> {
             (M::OLDEST.min(M::VERSION)..=M::VERSION).map(|version| queue_of(M::NAME, version));
         let queues = queues.collect::<Result<Vec<_>, _>>()?;
         for queue in &queues {
-            self.flows.define(queue).await?;
+            self.flows.engine.define_own_queue(queue, spec()).await?;
         }
         let (stopper, stopped) = watch::channel(false);
         let mut worked = Worked::default();
@@ -108,7 +109,7 @@ impl<S: Lanes + 'static, M: Machine> MachineWorker<S, M> {
     ) -> Result<Worked, Error> {
         let mut workers = JoinSet::new();
         for (version, queue) in (M::OLDEST.min(M::VERSION)..).zip(queues) {
-            let mut worker = self.flows.engine.worker(queue).concurrency(self.concurrency);
+            let mut worker = self.flows.engine.own_worker(queue).concurrency(self.concurrency);
             if let Some(lease) = self.lease {
                 worker = worker.lease(lease);
             }

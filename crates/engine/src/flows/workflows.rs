@@ -7,15 +7,19 @@
 //! worker of tasks serves as well.
 
 mod card;
+mod foreign;
 mod keeper;
 mod moved;
 mod record;
 mod register;
 mod rerun;
+mod settled;
 mod start;
 mod tasks;
 mod written;
 
+pub use card::Card as TaskCard;
+pub use foreign::ClaimedTask;
 pub use register::Registered;
 pub use tasks::{TaskFailure, TaskJob, TaskOutcome, TaskWorker};
 pub use written::WorkflowText;
@@ -29,7 +33,9 @@ use tollgate_core::flow::workflow::Workflow;
 use tollgate_core::{NameError, QueueName};
 
 /// Where that is which needs no worker's hand.
-const KEEPER: &str = "workflow/runs";
+pub(super) const KEEPER: &str = "tollgate:runs";
+/// How the queues of tasks begin.
+pub(super) const TASKS: &str = "task/";
 /// How many workflows are kept at hand.
 const AT_HAND_MAX: usize = 1_000;
 
@@ -96,5 +102,5 @@ fn pending_key(workflow: &str, run: &str) -> String {
 
 /// Where the calls of tasks of a type are.
 pub(super) fn task_queue(type_name: &str) -> Result<QueueName, NameError> {
-    QueueName::new(&format!("task/{type_name}"))
+    QueueName::new(&format!("{TASKS}{type_name}"))
 }

@@ -50,7 +50,7 @@ impl Outcome {
     }
 
     /// Whether there is nothing left to settle.
-    pub(super) fn is_settled(&self) -> bool {
+    pub(crate) fn is_settled(&self) -> bool {
         self.is_settled
     }
 

@@ -11,6 +11,7 @@ use super::pulse::ended;
 use super::{Call, Engine, Parts};
 use crate::envelope::Envelope;
 use crate::error::{AskError, Error};
+use crate::flows::is_of_runs;
 use parking_lot::Mutex;
 use record::ScheduleRecord;
 use std::collections::{BTreeSet, HashMap};
@@ -146,6 +147,9 @@ impl<S: Lanes + 'static> Engine<S> {
     ) -> Result<Schedule, Error> {
         for (name, limit) in &limits {
             checked(&LimitName::new(name)?, limit)?;
+        }
+        if is_of_runs(&call.queue) {
+            return Err(AskError::OfRuns { queue: call.queue.as_str().to_owned() }.into());
         }
         let once = Act { enqueue: vec![call.clone()], ..Act::default() };
         self.parts.check_pushed(&once).await?;

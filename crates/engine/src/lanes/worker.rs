@@ -44,6 +44,8 @@ pub struct Worker<S> {
     start_by: Span,
     stop: Stop,
     is_draining: bool,
+    /// Its calls are those of runs.
+    is_own: bool,
 }
 
 type Stop = Pin<Box<dyn Future<Output = ()> + Send>>;
@@ -114,7 +116,12 @@ impl<S: Lanes + 'static> Worker<S> {
     pub(super) fn new(engine: Engine<S>, queue: &str) -> Self {
         let (queue, stop) = (queue.to_owned(), Box::pin(pending()));
         let (concurrency, lease, start_by, is_draining) = (1, LEASE, START_BY, false);
-        Self { engine, queue, concurrency, lease, start_by, stop, is_draining }
+        Self { engine, queue, concurrency, lease, start_by, stop, is_draining, is_own: false }
+    }
+
+    /// That of a queue of runs.
+    pub(super) fn own(engine: Engine<S>, queue: &str) -> Self {
+        Self { is_own: true, ..Self::new(engine, queue) }
     }
 
     /// How many calls it makes at a time; 1 by default.
@@ -152,9 +159,13 @@ impl<S: Lanes + 'static> Worker<S> {
         H: Fn(Job) -> F + Send + Sync + 'static,
         F: Future<Output: Into<Outcome>> + Send + 'static,
     {
-        let Self { engine, queue, concurrency, lease, start_by, stop, is_draining } = self;
+        let Self { engine, queue, concurrency, lease, start_by, stop, is_draining, is_own } = self;
         let hands = Hands {
-            queue: super::queue_name(&queue)?,
+            queue: if is_own {
+                QueueName::new(&queue)?
+            } else {
+                super::door::open_queue_name(&queue)?
+            },
             handler: Arc::new(handler),
             running: JoinSet::new(),
             leases: HashMap::new(),

@@ -6,7 +6,7 @@ use super::path::InPath;
 use super::problem::{Problem, invalid_field};
 use super::queues::unknown;
 use super::settle::settle_all;
-use super::wire::claim::{ClaimAnswerWire, ClaimWire, ClaimedWire, attempt};
+use super::wire::claim::{ClaimAnswerWire, ClaimWire, ClaimedWire, Task, attempt};
 use super::wire::instant::InstantWire;
 use super::wire::items::Items;
 use super::wire::units::Units;
@@ -20,10 +20,11 @@ use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::Poll;
 use tokio::time::Instant;
+use tollgate::flows::{ClaimedTask, type_of};
 use tollgate::lanes::Claimed;
 use tollgate::lanes::claim::CLAIM_MAX;
 use tollgate::lanes::queue::LEASE_MAX;
-use tollgate::{AskError, Envelope, Error, Span};
+use tollgate::{AskError, Envelope, Error, Span, Tollgate};
 
 /// Longest wait: a connection is kept open for it.
 const WAIT_MAX: Span = Span::from_minutes(10);
@@ -55,11 +56,11 @@ pub(super) async fn claim(
         Some(claimed) => claimed,
         None => claiming.await,
     };
-    let ((claimed, handed_out), problem) = match claimed {
+    let (Started { calls: claimed, tasks, handed_out }, problem) = match claimed {
         Ok(started) => (started, None),
         // What was settled is told, whatever comes of the claim.
         Err(problem) if !settled.is_empty() => {
-            ((Vec::new(), None), Some(problem.into_wire(&caller)))
+            (Started::default(), Some(problem.into_wire(&caller)))
         }
         Err(problem) => return Err(problem),
     };
@@ -70,7 +71,8 @@ pub(super) async fn claim(
     }
     let traced = traced(&app, &caller, &queue, &claimed).await;
     let calls = claimed.iter().enumerate().map(|(nth, claimed)| {
-        ClaimedWire::new(claimed, traced.get(nth).and_then(Option::as_ref), seal, &caller)
+        let traced = traced.get(nth).and_then(Option::as_ref);
+        ClaimedWire::new((claimed, tasks.get(nth)), traced, seal, &caller)
     });
     let calls = calls.collect();
     let start_within_ms = START_WITHIN.as_millis_ceil();
@@ -83,8 +85,22 @@ pub(super) async fn claim(
     Ok(response)
 }
 
-/// Calls, and what hands them back unless the answer arrives.
-type Started = (Vec<Claimed>, Option<Arc<HandedOut>>);
+/// Calls that were started.
+#[derive(Default)]
+struct Started {
+    calls: Vec<Claimed>,
+    /// What they are tasks of, one of each; none if they are no tasks.
+    tasks: Vec<Task>,
+    /// Hands them back unless the answer arrives.
+    handed_out: Option<Arc<HandedOut>>,
+}
+
+impl Started {
+    fn new(gate: &Tollgate, calls: Vec<Claimed>, tasks: Vec<Task>) -> Self {
+        let handed_out = HandedOut::new(gate, &calls);
+        Self { calls, tasks, handed_out }
+    }
+}
 
 /// A claim under way.
 type Claiming = Pin<Box<dyn Future<Output = Result<Started, Problem>> + Send>>;
@@ -138,19 +154,26 @@ impl Wanted {
                 Some(false) => {}
             }
             let claim = async {
-                match lease {
+                if let Some(type_name) = type_of(&queue) {
+                    let claimed = gate.flows().claim_tasks(type_name, max, wait, lease).await?;
+                    let tasks = claimed
+                        .into_iter()
+                        .map(|ClaimedTask { call, card, until }| (call, Task { card, until }));
+                    return Ok(tasks.unzip());
+                }
+                let claimed = match lease {
                     Some(lease) => gate.claim_for(&queue, max, wait, lease).await,
                     None => gate.claim(&queue, max, wait).await,
-                }
+                };
+                Ok::<_, Error>((claimed?, Vec::new()))
             };
-            let claimed = tokio::select! {
+            let (calls, tasks) = tokio::select! {
                 // The claim first: who has calls when the server ends still gets them.
                 biased;
                 claimed = claim => claimed.map_err(Problem::from)?,
-                () = shutdown.begun(), if !wait.is_zero() => Vec::new(),
+                () = shutdown.begun(), if !wait.is_zero() => (Vec::new(), Vec::new()),
             };
-            let handed_out = HandedOut::new(&gate, &claimed);
-            Ok((claimed, handed_out))
+            Ok(Started::new(&gate, calls, tasks))
         })
     }
 }

@@ -152,6 +152,6 @@ mod tests {
         assert_eq!(Attempt::from_bytes(&bytes), Some(attempt));
         assert_eq!(Attempt::from_bytes(&[]), None);
         assert_eq!(Attempt::from_bytes(&bytes[..FIXED_BYTES - 1]), None);
-        assert!(bytes.len() <= crate::lease::CARRIED_BYTES_MAX);
+        assert!(bytes.len() <= crate::lease::TRACE_BYTES_MAX);
     }
 }

@@ -4,11 +4,12 @@ use super::Tollgate;
 use crate::embedded::Embedded;
 use serde::Serialize;
 use std::future::Future;
-use tollgate_core::Span;
 use tollgate_core::flow::workflow::Workflow;
+use tollgate_core::lanes::Lease;
+use tollgate_core::{LimitName, Span};
 use tollgate_engine::flows::{
-    self, Attempt, Begun, Cancelled, Ended, Machine, NewRun, Registered, RunView, Signal,
-    Signalled, TaskFailure, TaskJob,
+    self, Attempt, Begun, Cancelled, ClaimedTask, Ended, Machine, NewRun, Registered, RunView,
+    Signal, Signalled, TaskFailure, TaskJob, TaskOutcome,
 };
 use tollgate_engine::{Error, Worked};
 
@@ -126,6 +127,39 @@ impl Flows {
     /// A worker of tasks of a type.
     pub fn tasks(&self, type_name: &str) -> TaskWorker {
         TaskWorker { inner: self.inner().map(|inner| inner.tasks(type_name)) }
+    }
+
+    /// Does what follows in workflows' runs without a worker's hand, until it is told to stop. Every
+    /// [worker of tasks](Self::tasks) does so beside its tasks; where all tasks are made elsewhere, this is to run.
+    pub async fn keeper(
+        &self,
+        stop: impl Future<Output = ()> + Send + 'static,
+    ) -> Result<Worked, Error> {
+        self.inner()?.keeper(stop).await
+    }
+
+    /// Starts up to `most` tasks of a type, as soon as one may, within `wait`, for a worker that is not one of
+    /// [these](Self::tasks). It says with [`Self::settle_task`] what came of each. A lease lasts for 30 s unless it is
+    /// said otherwise.
+    pub async fn claim_tasks(
+        &self,
+        type_name: &str,
+        most: usize,
+        wait: impl Into<Span>,
+        lease: Option<Span>,
+    ) -> Result<Vec<ClaimedTask>, Error> {
+        self.inner()?.claim_tasks(type_name, most, wait, lease).await
+    }
+
+    /// Says what came of a task that was [claimed](Self::claim_tasks), and what it really cost at limits that it
+    /// pays. What follows in its run happens in the same act.
+    pub async fn settle_task(
+        &self,
+        lease: Lease,
+        outcome: TaskOutcome,
+        actual: Vec<(LimitName, u64)>,
+    ) -> Result<(), Error> {
+        self.inner()?.settle_task(lease, outcome, actual).await
     }
 
     /// Lets runs go that ended more than [a day](flows::ENDED_KEPT) ago; says how many. It is done by itself

@@ -18,9 +18,9 @@ async fn so_many_tasks_of_a_type_and_of_a_run_are_made_at_a_time() {
     for name in ["typed", "typed", "capped", "capped"] {
         start(&flows, name, json!(1)).await;
     }
-    let narrow = opened.gate().claim("task/narrow", 10, Span::ZERO).await.unwrap();
+    let narrow = flows.claim_tasks("narrow", 10, Span::ZERO, None).await.unwrap();
     assert_eq!(narrow.len(), 3, "over both runs");
-    let capped = opened.gate().claim("task/t", 10, Span::ZERO).await.unwrap();
+    let capped = flows.claim_tasks("t", 10, Span::ZERO, None).await.unwrap();
     assert_eq!(capped.len(), 4, "two of each run");
 }
 

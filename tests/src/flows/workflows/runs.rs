@@ -224,7 +224,7 @@ async fn a_task_whose_workers_die_again_and_again_fails_its_run() {
     flows.register(Workflow::new("w").task(Task::new("a", "t")).build().unwrap()).await.unwrap();
     let id = start(&flows, "w", json!(1)).await;
     for _ in 0..3 {
-        assert_eq!(opened.gate().claim("task/t", 1, Span::ZERO).await.unwrap().len(), 1);
+        assert_eq!(flows.claim_tasks("t", 1, Span::ZERO, None).await.unwrap().len(), 1);
         opened.clock.advance(Span::from_secs(31));
     }
     let mut tasks = serve(&opened, "t", echo);

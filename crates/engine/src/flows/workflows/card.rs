@@ -11,21 +11,25 @@ use tollgate_core::lanes::{NewCall, Payload};
 
 /// Of which run and task a call is.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Card {
-    pub(super) workflow: String,
-    pub(super) version: u32,
-    pub(super) run: String,
+pub struct Card {
+    /// Of which workflow.
+    pub workflow: String,
+    /// Of which version of it.
+    pub version: u32,
+    /// Of which run.
+    pub run: String,
     /// How often the run was begun again before.
-    pub(super) turn: u64,
-    pub(super) task: String,
-    /// Which item of a map, and of how many.
+    pub turn: u64,
+    /// Which task.
+    pub task: String,
+    /// Which item of a map, from 0, and of how many.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) item: Option<(u32, u32)>,
+    pub item: Option<(u32, u32)>,
 }
 
 impl Card {
     /// That of a call; `None` if it is not of a task.
-    pub(crate) fn of(envelope: &Envelope) -> Option<Self> {
+    pub fn of(envelope: &Envelope) -> Option<Self> {
         serde_json::from_slice(&envelope.card).ok()
     }
 

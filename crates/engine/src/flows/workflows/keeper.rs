@@ -1,15 +1,36 @@
 //! Chores of runs that need no worker's hand.
 
+use super::KEEPER;
 use super::card::{Chore, ChoreKind};
 use super::moved::Moves;
+use super::register::task_spec;
 use crate::error::Error;
 use crate::flows::Flows;
-use crate::lanes::{Job, Outcome};
+use crate::lanes::{Job, Outcome, Worked};
+use std::future::Future;
+use tollgate_core::QueueName;
 use tollgate_core::contract::Lanes;
 use tollgate_core::lanes::{ActError, Settle, Settlement};
 
+/// How many are done at a time.
+const CHORES: usize = 4;
+
+impl<S: Lanes + 'static> Flows<S> {
+    /// Does the chores of workflows' runs until it is told to stop. Every [worker of tasks](Self::tasks) does so
+    /// beside its tasks; where all tasks are made elsewhere, this is to run.
+    pub async fn keeper(
+        &self,
+        stop: impl Future<Output = ()> + Send + 'static,
+    ) -> Result<Worked, Error> {
+        self.engine.define_own_queue(&QueueName::new(KEEPER)?, task_spec()).await?;
+        let keeper = self.engine.own_worker(KEEPER).concurrency(CHORES).until(stop);
+        let flows = self.clone();
+        keeper.run(move |job| done(flows.clone(), job)).await
+    }
+}
+
 /// Does one chore and settles it.
-pub(super) async fn done<S: Lanes + 'static>(flows: Flows<S>, job: Job) -> Outcome {
+async fn done<S: Lanes + 'static>(flows: Flows<S>, job: Job) -> Outcome {
     let chore = match Chore::read(&job.body) {
         Ok(chore) => chore,
         Err(error) => {

@@ -8,11 +8,11 @@ use crate::flows::start::spec;
 use crate::flows::{FlowError, Flows, TRIES_MAX, write};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
-use tollgate_core::Definition;
 use tollgate_core::contract::Lanes;
 use tollgate_core::flow::workflow::{Workflow, WorkflowSpec};
 use tollgate_core::lanes::queue::PARALLEL_MAX;
 use tollgate_core::lanes::{Act, ActError, Order, QueueSpec, Revision};
+use tollgate_core::{Definition, QueueName};
 
 /// How many workflows are read at once.
 const PAGE: usize = 1_000;
@@ -49,7 +49,7 @@ impl Kept {
 }
 
 /// How the queue of a type's tasks is: what becomes of a task is for its workflow to say, and none is ever dead.
-fn task_spec() -> QueueSpec {
+pub(super) fn task_spec() -> QueueSpec {
     QueueSpec { order: Order::Parallel(PARALLEL_MAX), ..spec() }
 }
 
@@ -66,9 +66,9 @@ impl<S: Lanes + 'static> Flows<S> {
     pub async fn register(&self, workflow: Workflow) -> Result<Registered, Error> {
         self.check_agreed(&workflow).await?;
         for task in workflow.tasks() {
-            self.define_as(&task_queue(&task.type_name)?, task_spec()).await?;
+            self.engine.define_own_queue(&task_queue(&task.type_name)?, task_spec()).await?;
         }
-        self.define_as(KEEPER, task_spec()).await?;
+        self.engine.define_own_queue(&QueueName::new(KEEPER)?, task_spec()).await?;
         let who = format!("workflow {}", workflow.name());
         for (limit, definition) in workflow.limits() {
             self.engine.define_as(&who, limit, definition.limit().clone()).await?;
@@ -118,13 +118,6 @@ impl<S: Lanes + 'static> Flows<S> {
             }
         }
         Ok(())
-    }
-
-    async fn define_as(&self, queue: &str, spec: QueueSpec) -> Result<(), Error> {
-        match self.engine.queue_state(queue).await? {
-            Some(_) => Ok(()),
-            None => self.engine.define_queue(queue, spec).await,
-        }
     }
 
     /// A workflow as it was registered last.

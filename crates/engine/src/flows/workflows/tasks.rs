@@ -1,12 +1,11 @@
 //! Workers of tasks of a type, and what comes of a task.
 
-use super::card::{Card, Chore, ChoreKind};
-use super::moved::Moves;
-use super::{KEEPER, item_key, items_key, task_queue};
+use super::card::Card;
+use super::task_queue;
 use crate::error::Error;
+use crate::flows::Flows;
 use crate::flows::machine::CRASHES_MAX_DEFAULT;
 use crate::flows::worker::given_up;
-use crate::flows::{Flows, run_key, write};
 use crate::lanes::{Job, Outcome, Worked};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -15,13 +14,10 @@ use std::future::{Future, pending};
 use std::pin::Pin;
 use std::sync::Arc;
 use tokio::sync::watch;
+use tollgate_core::Span;
 use tollgate_core::contract::Lanes;
 use tollgate_core::flow::workflow::TASK_TIMEOUT_DEFAULT;
-use tollgate_core::lanes::{Act, ActError, Attempts, Count, Lease, Revision, Settle, Settlement};
-use tollgate_core::{Key, Span};
-
-/// How many chores of runs are done at a time, beside tasks.
-const CHORES: usize = 4;
+use tollgate_core::lanes::{ActError, Lease, Settle, Settlement};
 
 /// A task to be made.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -156,15 +152,14 @@ impl<S: Lanes + 'static> TaskWorker<S> {
         let is_stopped = |mut stopped: watch::Receiver<bool>| async move {
             let _ = stopped.wait_for(|is_stopped| *is_stopped).await;
         };
-        let mut worker = flows.engine.worker(&queue).concurrency(concurrency);
+        let mut worker = flows.engine.own_worker(&queue).concurrency(concurrency);
         if let Some(lease) = lease {
             worker = worker.lease(lease);
         }
         let (handler, made_by) = (Arc::new(handler), flows.clone());
         let tasks = worker.until(is_stopped(stopped.clone()));
         let tasks = tasks.run(move |job| made(made_by.clone(), handler.clone(), job));
-        let keeper = flows.engine.worker(KEEPER).concurrency(CHORES).until(is_stopped(stopped));
-        let keeper = keeper.run(move |job| super::keeper::done(flows.clone(), job));
+        let keeper = flows.keeper(is_stopped(stopped));
         let stopping = async move {
             stop.await;
             stopper.send_replace(true);
@@ -190,22 +185,26 @@ where
         tracing::error!(call = job.id.0, "a call of a task's queue is not of a run");
         return Outcome::dead();
     };
-    let (lease, tried) = (job.lease, job.tried);
+    let (settle, tried) = (Settle::new(job.lease, Settlement::Done), job.tried);
     let settled = match attempt(&flows, &card, &*handler, job).await {
-        Ok(outcome) => match flows.settle_task(lease, &card, tried, outcome).await {
-            // What follows cannot be: that is how the task ends.
-            Err(Error::Act(error)) => {
-                let failed = TaskOutcome::Failed { reason: error.to_string() };
-                flows.settle_task(lease, &card, tried, failed).await
-            }
-            settled => settled,
-        },
+        Ok(outcome) => flows.settle_made(settle, &card, tried, outcome).await,
         Err(error) => Err(error),
     };
-    settled.unwrap_or_else(|error| {
-        tracing::error!(run = card.run, task = card.task, %error, "a task could not be settled: it is made again");
-        Outcome::retry()
-    })
+    match settled {
+        Ok(outcome) => outcome,
+        Err(Error::Act(ActError::LeaseLost { .. })) => {
+            tracing::warn!(
+                run = card.run,
+                task = card.task,
+                "a task came too late: another worker may have it"
+            );
+            Outcome::elsewhere()
+        }
+        Err(error) => {
+            tracing::error!(run = card.run, task = card.task, %error, "a task could not be settled: it is made again");
+            Outcome::retry()
+        }
+    }
 }
 
 async fn attempt<S, H, F, T>(
@@ -223,8 +222,7 @@ where
     if let Some(reason) = given_up(job.tried, CRASHES_MAX_DEFAULT) {
         return Ok(TaskOutcome::Failed { reason });
     }
-    let workflow = flows.workflow_of(&card.workflow, card.version).await?;
-    let timeout = workflow.task(&card.task).map_or(TASK_TIMEOUT_DEFAULT, |task| task.timeout);
+    let timeout = flows.timeout_of(card).await?;
     let task = TaskJob {
         run: card.run.clone(),
         task: card.task.clone(),
@@ -251,100 +249,9 @@ where
 }
 
 impl<S: Lanes + 'static> Flows<S> {
-    /// Settles an attempt at a task, with what follows in its run.
-    pub(crate) async fn settle_task(
-        &self,
-        lease: Lease,
-        card: &Card,
-        tried: Attempts,
-        outcome: TaskOutcome,
-    ) -> Result<Outcome, Error> {
+    /// How long a task may take.
+    pub(super) async fn timeout_of(&self, card: &Card) -> Result<Span, Error> {
         let workflow = self.workflow_of(&card.workflow, card.version).await?;
-        let retry = workflow.task(&card.task).map(|task| task.retry).unwrap_or_default();
-        let reason = match outcome {
-            TaskOutcome::Done(output) => return self.task_done(lease, card, &output).await,
-            TaskOutcome::Limited(pause) => return Ok(Outcome::limited(pause)),
-            TaskOutcome::Failed { reason } => reason,
-            TaskOutcome::Retry { reason, after } => {
-                match retry.delay(tried.failures.saturating_add(1)) {
-                    Some(wait) => {
-                        let report = report(card, "retry", &reason);
-                        return Ok(Outcome::retry_after(after.unwrap_or(wait)).report(report));
-                    }
-                    None => reason,
-                }
-            }
-        };
-        let moves = Moves::Failed { task: &card.task, reason: &reason };
-        self.ended_by(lease, card, report(card, "failed", &reason), moves).await
+        Ok(workflow.task(&card.task).map_or(TASK_TIMEOUT_DEFAULT, |task| task.timeout))
     }
-
-    async fn task_done(&self, lease: Lease, card: &Card, output: &[u8]) -> Result<Outcome, Error> {
-        let said = report(card, "done", "");
-        let Some((item, items)) = card.item else {
-            let moves = Moves::Done { task: &card.task, output };
-            return self.ended_by(lease, card, said, moves).await;
-        };
-        let key = item_key(&card.run, &card.task, card.turn, item);
-        let what = ChoreKind::Items { task: card.task.clone() };
-        let then = Chore { run: card.run.clone(), turn: card.turn, what }.call()?;
-        let join = Key::new(&items_key(&card.run, &card.task, card.turn))?;
-        let act = Act {
-            settle: vec![settled(lease, said.clone())],
-            needs: vec![Key::new(&run_key(&card.run))?],
-            write: vec![write(&key, Revision(0), Some(output.into()))?],
-            count_down: vec![Count { key: join, from: items.into(), then }],
-            ..Act::default()
-        };
-        match self.act_when_there_is_room(act).await {
-            Ok(()) => Ok(Outcome::elsewhere()),
-            // The run has ended meanwhile, and nobody waits for it.
-            Err(Error::Act(ActError::RecordMissing { .. } | ActError::RevisionDiffers { .. })) => {
-                Ok(Outcome::done().report(said))
-            }
-            Err(Error::Act(ActError::LeaseLost { .. })) => Ok(Outcome::elsewhere()),
-            Err(error) => Err(error),
-        }
-    }
-
-    /// Settles a task with the change of its run.
-    async fn ended_by(
-        &self,
-        lease: Lease,
-        card: &Card,
-        said: Vec<u8>,
-        moves: Moves<'_>,
-    ) -> Result<Outcome, Error> {
-        let settle = settled(lease, said.clone());
-        match self.change_run((&card.run, Some(card.turn)), Some(settle), moves).await {
-            Ok(true) => Ok(Outcome::elsewhere()),
-            Ok(false) => Ok(Outcome::done().report(said)),
-            Err(Error::Act(ActError::LeaseLost { .. })) => {
-                tracing::warn!(
-                    run = card.run,
-                    task = card.task,
-                    "a task came too late: another worker may have it"
-                );
-                Ok(Outcome::elsewhere())
-            }
-            Err(error) => Err(error),
-        }
-    }
-}
-
-fn settled(lease: Lease, report: Vec<u8>) -> Settle {
-    Settle { report: report.into(), ..Settle::new(lease, Settlement::Done) }
-}
-
-fn report(card: &Card, outcome: &str, reason: &str) -> Vec<u8> {
-    let item = card.item.map(|(item, _)| item);
-    let mut report = serde_json::json!({ "step": card.task, "outcome": outcome });
-    if let Some(item) = item {
-        report["item"] = item.into();
-    }
-    if !reason.is_empty() {
-        let reason: String = reason.chars().take(1_000).collect();
-        report["reason"] = reason.into();
-    }
-    report.to_string().into_bytes()
 }

@@ -52,6 +52,8 @@ fn of_ask(error: &AskError) -> Kind {
         AskError::ReceiptSpent => kinds::RECEIPT_SPENT,
         AskError::Toll(error) => of_toll(error),
         AskError::InstantInSchedule => kinds::INSTANT_IN_SCHEDULE,
+        AskError::OfRuns { .. } => kinds::QUEUE_OF_RUNS,
+        AskError::CallOfRun { .. } => kinds::CALL_OF_RUN,
         AskError::QueuePushed { .. } => kinds::QUEUE_PUSHED,
         AskError::QueueNotPushed { .. } => kinds::QUEUE_NOT_PUSHED,
         AskError::Delivery(_) | AskError::Destination(_) => kinds::DESTINATION_INVALID,

@@ -88,6 +88,8 @@ kinds! {
     UNKNOWN_CALL = NOT_FOUND, "unknown_call", "There is no such call";
     UNKNOWN_SCHEDULE = NOT_FOUND, "unknown_schedule", "There is no such schedule";
     RESERVED_NAME = UNPROCESSABLE_ENTITY, "reserved_name", "The name is Tollgate's own";
+    QUEUE_OF_RUNS = CONFLICT, "queue_of_runs", "The calls of this queue are those of runs";
+    CALL_OF_RUN = CONFLICT, "call_of_run", "A run stands on this call";
     QUEUE_PUSHED = CONFLICT, "queue_pushed", "Tollgate delivers the calls of this queue itself";
     QUEUE_NOT_PUSHED = UNPROCESSABLE_ENTITY, "queue_not_pushed", "The queue hands its calls to workers";
     DESTINATION_MISSING = UNPROCESSABLE_ENTITY, "destination_missing", "Nobody knows where the call goes";

@@ -9,12 +9,22 @@ use super::settle::{SettledWire, SettlementWire};
 use super::span::SpanWire;
 use super::units::Units;
 use crate::http::caller::Caller;
-use crate::lease;
+use crate::lease::{self, Held};
 use crate::seal::Seal;
 use crate::traces::Attempt;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
+use tollgate::Timestamp;
+use tollgate::flows::TaskCard;
 use tollgate::lanes::Claimed;
+
+/// What is known of a task besides its call.
+#[derive(Debug)]
+pub(in crate::http) struct Task {
+    pub(in crate::http) card: TaskCard,
+    /// Until when it may be held, in limit time.
+    pub(in crate::http) until: Timestamp,
+}
 
 /// A worker asks for calls that it starts now.
 #[derive(Debug, Deserialize)]
@@ -53,6 +63,9 @@ pub(in crate::http) struct ClaimedWire<'a> {
     lane: &'a str,
     #[serde(flatten)]
     body: BodyWire<'a>,
+    /// Of which run it is, if it is a task.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    task: Option<TaskWire<'a>>,
     lease: String,
     /// When the lease ends unless it is renewed.
     lease_ms: u64,
@@ -66,21 +79,45 @@ pub(in crate::http) struct ClaimedWire<'a> {
     traceparent: Option<String>,
 }
 
+/// Of which run a task is.
+#[derive(Debug, Serialize)]
+pub(in crate::http) struct TaskWire<'a> {
+    run: &'a str,
+    workflow: &'a str,
+    version: u32,
+    name: &'a str,
+    /// Which item of a map, from 0.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    item: Option<u32>,
+}
+
+impl<'a> From<&'a TaskCard> for TaskWire<'a> {
+    fn from(card: &'a TaskCard) -> Self {
+        let TaskCard { workflow, version, run, task, item, .. } = card;
+        Self { run, workflow, version: *version, name: task, item: item.map(|(item, _)| item) }
+    }
+}
+
 impl<'a> ClaimedWire<'a> {
     pub(in crate::http) fn new(
-        claimed: &'a Claimed,
+        (claimed, task): (&'a Claimed, Option<&'a Task>),
         traced: Option<&Attempt>,
         seal: &Seal,
         caller: &Caller,
     ) -> Self {
         let (started, attempt) = (&claimed.started, attempt(claimed));
         let before = started.attempts;
-        let carried = traced.map(Attempt::to_bytes).unwrap_or_default();
+        let held = Held {
+            lease: started.lease,
+            until: task.map(|task| task.until),
+            trace: traced.map(Attempt::to_bytes).unwrap_or_default().into(),
+        };
         Self {
             id: IdWire(started.lease.call),
             lane: &started.lane,
             body: BodyWire::new(claimed.payload.body()),
-            lease: lease::encode(started.lease, &carried, caller.namespace(), seal),
+            task: task.map(|task| (&task.card).into()),
+            lease: lease::encode(&held, caller.namespace(), seal),
             lease_ms: started.expires.since(started.at).as_millis_ceil(),
             attempt,
             attempts: (attempt > 1).then(|| before.into()),
