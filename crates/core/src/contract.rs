@@ -32,8 +32,8 @@ pub use events::{
 };
 
 pub use totals::{
-    BUCKETS, EndCounts, Histogram, LimitTotals, OutcomeCounts, QueueCounts, QueueTotals,
-    StoreTotals, Tally, Totals,
+    BUCKETS, EndCounts, Histogram, LIMITS_COUNTED, LimitCounts, LimitTotals, OutcomeCounts,
+    QueueCounts, QueueTotals, StoreTotals, Tally, Totals,
 };
 
 use crate::lanes::{

@@ -5,6 +5,7 @@
 //! run comes to wait, when something arrives for it, and when it ends; each of these is one act, too, made again if
 //! somebody else was faster.
 
+mod awaiting;
 mod body;
 mod browse;
 mod cancel;
@@ -21,6 +22,7 @@ mod timeline;
 mod worker;
 mod workflows;
 
+pub use awaiting::AwaitingStep;
 pub use browse::{RunState, RunView};
 pub use cancel::Cancelled;
 pub use error::FlowError;

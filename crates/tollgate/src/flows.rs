@@ -49,8 +49,8 @@ pub use tollgate_core::flow::workflow::{
     TaskPartition, TaskToll, TaskWeight, When, Workflow, WorkflowError, WorkflowSpec,
 };
 pub use tollgate_engine::flows::{
-    ALONE, Attempt, Begun, Cancelled, Child, ClaimedTask, ENDED_KEPT, Ended, Ending, Failure,
-    FlowError, Machine, NewRun, RunState, RunView, Signal, Signalled, Step, StepError, StepOutcome,
-    TaskCard, TaskFailure, TaskJob, TaskOutcome, WorkflowText, children, done, is_of_runs, limited,
-    next, retry, stop, type_of, wait_for,
+    ALONE, Attempt, AwaitingStep, Begun, Cancelled, Child, ClaimedTask, ENDED_KEPT, Ended, Ending,
+    Failure, FlowError, Machine, NewRun, RunState, RunView, Signal, Signalled, Step, StepError,
+    StepOutcome, TaskCard, TaskFailure, TaskJob, TaskOutcome, WorkflowText, children, done,
+    is_of_runs, limited, next, retry, stop, type_of, wait_for,
 };

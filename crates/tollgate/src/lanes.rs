@@ -4,9 +4,9 @@
 pub use tollgate_core::contract::{
     Answer, Ask, AskError, BUCKETS, CallState, CallView, CallsQuery, Configure, ConfigureError,
     Cost, EVENTS_KEPT, EVENTS_MAX, EndCounts, EventCursor, EventPage, Histogram, HistoryCursor,
-    HistoryPage, HistoryQuery, LaneState, Lanes, LimitTotals, LimitView, MeterError, MeterPage,
-    MeterState, Meters, OutcomeCounts, PAGE_MAX, Paid, QueueCounts, QueueState, QueueTotals,
-    Receipt, StoreError, StoreTotals, Tally, Totals,
+    HistoryPage, HistoryQuery, LIMITS_COUNTED, LaneState, Lanes, LimitCounts, LimitTotals,
+    LimitView, MeterError, MeterPage, MeterState, Meters, OutcomeCounts, PAGE_MAX, Paid,
+    QueueCounts, QueueState, QueueTotals, Receipt, StoreError, StoreTotals, Tally, Totals,
 };
 pub use tollgate_core::lanes::*;
 pub use tollgate_core::{

@@ -1,7 +1,9 @@
 //! The limit on the step: paid when that step starts, by every attempt, and by no other step.
 
 use super::*;
-use tollgate::{Limit, Priority, global, toll};
+use tollgate::flows::AwaitingStep;
+use tollgate::lanes::{Event, HistoryQuery, LaneName, What};
+use tollgate::{Limit, Priority, Told as Followed, global, toll};
 
 /// One step that leads to `charge`, which pays at `stripe`.
 fn charges(step: Step<Value>) -> Result<StepOutcome, StepError> {
@@ -169,6 +171,49 @@ async fn unknown_limit_of_a_next_step_holds_the_run_before_it_until_the_limit_is
     opened.gate().limit("stripe", Limit::per_minute(1)).await.unwrap();
     assert_eq!(working.step().await, "charge");
     gives(&flows, &id).await;
+    working.stop().await;
+}
+
+/// What history has of a run that waits, or waited, for limits that nobody had defined.
+async fn unknown_of(opened: &Opened, run: &str) -> Vec<Event> {
+    let lane = Some(LaneName::new(run).unwrap());
+    let query = HistoryQuery { lane, most: 100, ..HistoryQuery::default() };
+    let events = opened.gate().history(query).await.unwrap().events;
+    let is_unknown = |event: &Event| matches!(event.what, What::Unknown { .. });
+    events.into_iter().filter(is_unknown).collect()
+}
+
+#[tokio::test]
+async fn unknown_limit_of_a_next_step_is_told_once_with_its_meter_machine_run_and_step() {
+    let opened = Opened::new().await;
+    let flows = opened.gate().flows();
+    let mut events = opened.gate().events(None);
+    events.place().await.unwrap();
+    let mut working = work(&opened, |step| match (step.name.as_str(), step.attempt) {
+        ("charge", 1) => Ok(retry(Span::ZERO)),
+        _ => charges(step),
+    });
+    let id = begin(&flows, run("prepare", json!({ "tenant": "acme" }))).await;
+    assert_eq!(working.step().await, "prepare");
+    let told = loop {
+        match patiently(events.next()).await.unwrap() {
+            Followed::Event(_, event) if matches!(event.what, What::Unknown { .. }) => break event,
+            Followed::Event(..) => {}
+            Followed::Missed => panic!("nothing was missed"),
+        }
+    };
+    let What::Unknown { limit, partition, .. } = &told.what else { unreachable!() };
+    assert_eq!((limit.as_str(), partition.as_deref()), ("stripe", Some("acme")));
+    assert_eq!((told.queue.as_str(), told.lane.as_str()), ("machine/m@1", id.as_str()));
+    let step = AwaitingStep::of(&told).unwrap();
+    assert_eq!((step.machine.as_str(), step.version), ("m", 1));
+    assert_eq!(step.step.as_deref(), Some("charge"));
+    opened.gate().limit("stripe", Limit::per_minute(9)).await.unwrap();
+    for step in ["charge", "charge", "ship"] {
+        assert_eq!(working.step().await, step);
+    }
+    gives(&flows, &id).await;
+    assert_eq!(unknown_of(&opened, &id).await, [told], "it waited once, and tried twice");
     working.stop().await;
 }
 

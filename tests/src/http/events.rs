@@ -3,6 +3,7 @@
 use super::client::{Client, request};
 use super::started::Started;
 use serde_json::{Value, json};
+use tollgate::lanes::{Act, Door, LaneName, LimitName, NewCall, Partition, QueueName, Toll};
 
 /// Follows events; the connection, once the stream has begun.
 async fn follow(server: &Started, query: &str, last: Option<&str>) -> Client {
@@ -64,6 +65,47 @@ async fn who_was_cut_off_goes_on_where_they_were() {
         .await
         .problem(400, "invalid_header");
     server.get("/v1/events?limit=1").await.problem(400, "invalid_query");
+}
+
+impl Started {
+    /// Hands in a call that may wait for a limit which nobody defined.
+    pub(super) async fn park(&self, queue: &str, toll: (&str, Option<&str>), body: &str) {
+        let partition = toll.1.map(|it| Partition::new(it).unwrap());
+        let limit = LimitName::new(toll.0).unwrap();
+        let tolls = vec![Toll { limit, partition, weight: 1, hears_feedback: false }];
+        let new = NewCall::new(QueueName::new(queue).unwrap(), LaneName::new("run").unwrap());
+        let new = NewCall { tolls, payload: body.as_bytes().into(), ..new };
+        let act = Act { enqueue: vec![new], door: Door::Parks, ..Act::default() };
+        let _ = self.gate.act(act).await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_limit_that_nobody_defined_is_told_with_who_waits_for_it() {
+    let server = Started::with_queue(10).await;
+    server.gate.queue("machine/m@1", Default::default()).await.unwrap();
+    let mut client = follow(&server, "", None).await;
+    server.park("q", ("none", None), "").await;
+    let body = r#"{"step":"charge","state":{}}"#;
+    server.park("machine/m@1", ("none", Some("acme")), body).await;
+    let mut unknown = Vec::new();
+    for name in ["enqueued", "unknown", "enqueued", "unknown"] {
+        let (_, event) = told(&mut client).await;
+        assert_eq!(event["event"], name);
+        unknown.extend(Some(event).filter(|_| name == "unknown"));
+    }
+    let without_time = |event: &Value| {
+        let mut event = event.clone();
+        event.as_object_mut().unwrap().remove("at").unwrap();
+        event
+    };
+    let bare =
+        json!({"call": "0", "queue": "q", "lane": "run", "event": "unknown", "limit": "none"});
+    let step = json!({"call": "1", "queue": "machine/m@1", "lane": "run", "event": "unknown", "limit": "none",
+        "partition": "acme", "machine": "m", "step": "charge"});
+    assert_eq!(unknown.iter().map(without_time).collect::<Vec<_>>(), [bare, step]);
+    let history = server.get("/v1/history?queue=machine%2Fm%401").await.success();
+    assert_eq!(history["events"], json!([unknown[1]]));
 }
 
 /// Who follows is told when the server goes, and does not hold it up.

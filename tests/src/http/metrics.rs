@@ -60,7 +60,7 @@ impl Started {
 }
 
 /// One call done, one failed and waiting again, one that waits at a limit of one per second; and two who
-/// make their calls themselves, of which one is refused.
+/// make their calls themselves, of which one is refused. In another queue, one that waits for an unknown limit.
 async fn lived() -> Started {
     let server = Started::with_queue(1).await;
     let queue = json!({"order": "strict", "backoff": {"first": "1h", "most": "1h"}});
@@ -76,6 +76,8 @@ async fn lived() -> Started {
     server.consume(&tolls(1)).await.problem(429, "refused");
     let unknown = json!({"tolls": [{"limit": "typo"}]});
     server.consume(&unknown).await.problem(404, "unknown_limit");
+    server.put("/v1/queues/steps", &json!({})).await.success();
+    server.park("steps", ("typo", None), "").await;
     server
 }
 
@@ -103,6 +105,7 @@ async fn what_happened_is_told() {
         ("tollgate_queue_dwell_seconds_bucket{queue=\"q\",le=\"5\"}", "2"),
         ("tollgate_queue_dwell_seconds_sum{queue=\"q\"}", "4"),
         ("tollgate_queue_dwell_seconds_count{queue=\"q\"}", "2"),
+        ("tollgate_queue_unknown_total{queue=\"steps\",limit=\"typo\"}", "1"),
         ("tollgate_limit_admitted_total{limit=\"l\"}", "1"),
         ("tollgate_limit_granted_weight_total{limit=\"l\"}", "1"),
         ("tollgate_limit_throttled_total{limit=\"l\"}", "1"),

@@ -5,6 +5,7 @@ use crate::lanes::End;
 use crate::lanes::Outcome;
 use crate::name::{LimitName, QueueName};
 use crate::time::Span;
+use std::collections::BTreeMap;
 
 /// How often, and how much.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -84,6 +85,32 @@ pub struct QueueCounts {
     /// From when a call that stood first at a limit could have started to its start, if a worker was
     /// asking by then.
     pub lateness: Histogram,
+    /// What its calls met at limits: those that it met first, up to [`LIMITS_COUNTED`], by name.
+    pub limits: BTreeMap<LimitName, LimitCounts>,
+    /// What they met at all others.
+    pub other_limits: LimitCounts,
+}
+
+/// At how many limits it is counted one by one what the calls of a queue met there: more than most queues
+/// have, and few where each key that somebody sends is a limit.
+pub const LIMITS_COUNTED: usize = 100;
+
+/// What the calls of a queue met at a limit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct LimitCounts {
+    /// Calls that were accepted and wait for the limit, which nobody had defined; once for each meter.
+    pub unknown: u64,
+}
+
+impl QueueCounts {
+    /// What is counted at a limit.
+    pub(crate) fn at_limit(&mut self, limit: &LimitName) -> &mut LimitCounts {
+        let is_counted = self.limits.len() < LIMITS_COUNTED || self.limits.contains_key(limit);
+        match is_counted {
+            true => self.limits.entry(limit.clone()).or_default(),
+            false => &mut self.other_limits,
+        }
+    }
 }
 
 /// How often starts came to what, as [`Outcome`] has it.
@@ -188,6 +215,16 @@ impl Histogram {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn limits_beyond_the_first_hundred_are_counted_together() {
+        let mut counts = QueueCounts::default();
+        for number in (0..LIMITS_COUNTED + 2).chain([0]) {
+            counts.at_limit(&LimitName::new(&number.to_string()).unwrap()).unknown += 1;
+        }
+        assert_eq!((counts.limits.len(), counts.other_limits.unknown), (LIMITS_COUNTED, 2));
+        assert_eq!(counts.limits[&LimitName::new("0").unwrap()].unknown, 2);
+    }
 
     #[test]
     fn what_takes_as_long_as_a_bound_is_within_it() {

@@ -3,10 +3,13 @@
 
 use super::call::{CallId, End};
 use super::payload::Payload;
-use crate::name::{LaneName, LimitName, QueueName};
+use crate::name::{LaneName, LimitName, Partition, QueueName};
 use crate::time::{Now, Span, Timestamp};
 use smallvec::SmallVec;
 use std::ops::Deref;
+
+/// How much of a call's body is told with [`What::Unknown`]: enough for a name at its beginning.
+pub const BEGINS_BYTES_MAX: usize = 256;
 
 /// Something that happened to a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,20 +28,24 @@ pub struct Event {
 
 impl Event {
     /// Whether history keeps it: what came of an attempt, how a call ended, that a dead one was revived,
-    /// and that a call was accepted or started where its queue tells that.
+    /// that a call waits for a limit which nobody defined, and that one was accepted or started where its
+    /// queue tells that.
     pub fn is_history(&self) -> bool {
         match &self.what {
-            What::Settled { .. } | What::Ended { .. } | What::Revived => true,
+            What::Settled { .. } | What::Ended { .. } | What::Revived | What::Unknown { .. } => {
+                true
+            }
             What::Enqueued { payload } => !payload.envelope().is_empty(),
             What::Started { is_told, .. } => *is_told,
         }
     }
 
-    /// How long the report or the payload is that comes with it.
+    /// How long the report, the payload or the part of it is that comes with it.
     pub fn bytes(&self) -> usize {
         match &self.what {
             What::Settled { report, .. } => report.len(),
             What::Enqueued { payload } => payload.bytes(),
+            What::Unknown { begins, .. } => begins.len(),
             What::Started { .. } | What::Ended { .. } | What::Revived => 0,
         }
     }
@@ -63,6 +70,15 @@ pub enum What {
         /// [4 KiB](super::payload::TOLD_BODY_BYTES_MAX), where its queue
         /// [tells](super::QueueSpec::tells_accepted) that; empty: nothing.
         payload: Payload,
+    },
+    /// It was accepted, and waits for a limit that nobody had defined. Told once for each of its meters.
+    Unknown {
+        /// Which limit.
+        limit: LimitName,
+        /// The partition of the meter where it owes.
+        partition: Option<Partition>,
+        /// What its body begins with, up to [256 bytes](BEGINS_BYTES_MAX), for who knows what that says.
+        begins: Box<[u8]>,
     },
     /// It was started, and paid.
     Started {

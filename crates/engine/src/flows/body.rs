@@ -6,6 +6,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use tollgate_core::flow::run::{Plan, Signal};
 
+/// What a body begins with: its step stands before all else, so that who reads a little of it knows it.
+const STEP_FIRST: &[u8] = b"{\"step\":";
+
 /// What let a run go on to a step.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) enum Woken {
@@ -79,10 +82,16 @@ impl<'a> Body<'a> {
     }
 }
 
+/// The step of a call whose body begins so; `None` if it is not named there whole.
+pub(super) fn step_in(begins: &[u8]) -> Option<String> {
+    let named = begins.strip_prefix(STEP_FIRST)?;
+    serde_json::Deserializer::from_slice(named).into_iter().next()?.ok()
+}
+
 /// The body of a call for what follows. The state is JSON already, and stands there as it is.
 pub(super) fn write(plan: &Plan, woken: &Woken) -> Result<Vec<u8>, Error> {
     let mut body = Vec::with_capacity(plan.state.len() + plan.step.len() + 32);
-    body.extend_from_slice(b"{\"step\":");
+    body.extend_from_slice(STEP_FIRST);
     serde_json::to_writer(&mut body, &plan.step).map_err(|error| not_ours(&error))?;
     body.extend_from_slice(b",\"state\":");
     body.extend_from_slice(&plan.state);

@@ -2,6 +2,7 @@
 
 mod catalog;
 mod exposition;
+mod met;
 mod table;
 
 pub use catalog::{Metric, metrics};
@@ -97,17 +98,19 @@ async fn write_queues(
     let paused = paused_queues(app).await?;
     let own = queues.iter().filter_map(|queue| Some((queue, caller.outer(&queue.name)?)));
     let shown = own.filter(|(queue, _)| !queue.name.starts_with(RESERVED_QUEUE));
-    let rows = shown.map(|(queue, name)| {
+    let shown: Vec<_> = shown.collect();
+    let rows = shown.iter().map(|(queue, name)| {
         let is_paused = paused.contains(queue.name.as_str());
         let now = [app.gate.asking(&queue.name) as u64, is_paused.into()];
         let values = now.into_iter().chain(queue_values(queue)).map(u128::from).collect();
         let histograms = vec![queue.counts.dwell.clone(), queue.counts.lateness.clone()];
-        Row { name: name.to_owned(), values, histograms }
+        Row { name: (*name).to_owned(), at: None, values, histograms }
     });
     let histograms = &[&metric::QUEUE_DWELL, &metric::QUEUE_LATENESS];
     let table =
         Table { label: "queue", columns: queue_columns(), histograms, rows: rows.collect() };
     table.write(page);
+    met::write(&shown, caller, page);
     Ok(())
 }
 
@@ -174,7 +177,8 @@ async fn write_limits(
         let loads = app.gate.loads(&names).await?;
         for ((_, name, totals), load) in some.iter().zip(loads) {
             let values = limit_values(load.unwrap_or_default(), *totals);
-            rows.push(Row { name: (*name).to_owned(), values, histograms: Vec::new() });
+            let (name, at) = ((*name).to_owned(), None);
+            rows.push(Row { name, at, values, histograms: Vec::new() });
         }
     }
     let columns = limit_columns(is_counted);

@@ -268,7 +268,8 @@ macro_rules! lanes_conformance {
                 the_dead_end_again_and_the_revived_begin_again,
                 history_is_told_newest_first_and_page_by_page,
                 history_is_found_by_queue_lane_end_and_time,
-                history_has_accepted_calls_with_their_envelopes_where_the_queue_tells_it;
+                history_has_accepted_calls_with_their_envelopes_where_the_queue_tells_it,
+                a_call_that_waits_for_an_unknown_limit_is_told_once_for_each_meter;
         }
     };
 }

@@ -1,9 +1,10 @@
 //! Events: as they happen, and as they are kept.
 
 use super::*;
-use crate::contract::{EventCursor, EventPage, HistoryQuery};
+use crate::contract::{EventCursor, EventPage, HistoryQuery, LimitCounts};
+use crate::lanes::event::BEGINS_BYTES_MAX;
 use crate::lanes::payload::TOLD_BODY_BYTES_MAX;
-use crate::lanes::{Event, Outcome, What};
+use crate::lanes::{Door, Event, Outcome, What};
 
 impl<S: Stage> World<S> {
     /// The place from which on events are told.
@@ -272,4 +273,40 @@ pub async fn history_has_accepted_calls_with_their_envelopes_where_the_queue_tel
         streamed[..3],
         [enqueued(b"to whom", b"body"), enqueued(b"", b""), enqueued(b"", b"")]
     );
+}
+
+pub async fn a_call_that_waits_for_an_unknown_limit_is_told_once_for_each_meter(stage: impl Stage) {
+    let mut world = World::new(stage).await;
+    world.limit("known", Limit::per_second(9)).await;
+    let begin = world.present_place().await;
+    let of_one = Toll { partition: Some(Partition::new("p").unwrap()), ..toll("none", 1) };
+    let tolls = vec![toll("none", 1), toll("known", 1), of_one.clone(), toll("none", 2)];
+    let body = vec![7; BEGINS_BYTES_MAX + 1];
+    let new = NewCall { tolls, payload: body.into(), ..call("strict", "a") };
+    let act = Act { enqueue: vec![new], door: Door::Parks, ..Act::default() };
+    let id = world.act(act).await.unwrap().enqueued[0];
+    let accepted = world.now;
+    let unknown = |partition| What::Unknown {
+        limit: limit_name("none"),
+        partition,
+        begins: [7; BEGINS_BYTES_MAX].into(),
+    };
+    let expected = [unknown(None), unknown(of_one.partition)];
+    assert_eq!(world.history_of(id).await, expected);
+    world.wait(1);
+    world.limit("none", Limit::per_second(9)).await;
+    world.attempt(id, Settlement::Retry(Some(Span::ZERO))).await;
+    world.attempt(id, Settlement::Done).await;
+    let page = world.events(begin, 3).await;
+    let told: Vec<_> = page.events.into_iter().map(|(_, event)| (event.at, event.what)).collect();
+    let enqueued = What::Enqueued { payload: Payload::default() };
+    assert_eq!(told[0], (accepted, enqueued));
+    assert_eq!(told[1..], expected.map(|what| (accepted, what)));
+    let is_unknown = |what: &What| matches!(what, What::Unknown { .. });
+    let history = world.history_of(id).await;
+    assert_eq!(history.into_iter().filter(is_unknown).count(), 2, "once, however often it starts");
+    let totals = world.store().totals().await.unwrap();
+    let strict = totals.queues.into_iter().find(|totals| totals.name == queue("strict")).unwrap();
+    let counted = [(limit_name("none"), LimitCounts { unknown: 2 })];
+    assert_eq!(strict.counts.limits, counted.into());
 }

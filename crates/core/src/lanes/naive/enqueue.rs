@@ -1,10 +1,11 @@
 //! New calls: duplicates, calls that take another's place, and joins that come to zero.
 
 use super::perform::Performed;
+use super::ways::{Line, lines};
 use super::{Call, Naive, State};
 use crate::lanes::act::Count;
 use crate::lanes::call::{Attempts, CallId, End, NewCall};
-use crate::lanes::event::What;
+use crate::lanes::event::{BEGINS_BYTES_MAX, What};
 use crate::lanes::payload::Payload;
 use crate::time::Now;
 use std::borrow::Cow;
@@ -51,7 +52,20 @@ impl Naive {
         };
         self.calls.insert(id, call);
         self.tell(id, now, What::Enqueued { payload });
+        self.tell_unknown(id, now);
         id
+    }
+
+    /// Tells at which limits that nobody defined a new call owes.
+    fn tell_unknown(&mut self, id: CallId, now: Now) {
+        let Some(new) = self.calls.get(&id).map(|call| call.new.clone()) else { return };
+        for Line { meter, .. } in lines(&new.tolls) {
+            if self.definition(&meter).is_none() {
+                let begins = new.payload.body().iter().take(BEGINS_BYTES_MAX).copied().collect();
+                let (limit, partition) = meter;
+                self.tell(id, now, What::Unknown { limit, partition, begins });
+            }
+        }
     }
 
     /// A join comes one closer.

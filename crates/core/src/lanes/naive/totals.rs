@@ -42,6 +42,7 @@ impl Naive {
         let counts = self.counts.entry(queue.clone()).or_default();
         match what {
             What::Enqueued { .. } => counts.enqueued += 1,
+            What::Unknown { limit, .. } => counts.at_limit(limit).unknown += 1,
             What::Started { .. } => {
                 counts.started += 1;
                 counts.retries += u64::from(tried != Attempts::default());

@@ -24,6 +24,7 @@ impl Scheduler {
         self.advance(now);
         self.check(&mut act)?;
         let mut acted = Acted::default();
+        self.watching.enter(act.door);
         if act.door == Door::Parks {
             self.let_go(&act, now);
         }

@@ -185,6 +185,7 @@ impl Scheduler {
         let Some(queue) = self.lanes.find(&new.queue) else { return };
         let lane = self.lanes.at(queue, &new.lane);
         let slot = self.take_in(id, lane, new);
+        self.watch_unknown(slot, new);
         if let Some(key) = &new.dedupe {
             self.remember(queue, key, id, remembered);
         }

@@ -84,6 +84,18 @@ impl Scheduler {
     pub(super) fn count_accepted(&mut self, queue: QueueSlot, id: CallId, now: Now) {
         self.counts_mut(queue).enqueued += 1;
         self.acceptances.note(id, now.at);
+        if self.watching.may_park() {
+            self.count_unknown(queue, id);
+        }
+    }
+
+    /// Counts at which limits that nobody defined a call owes that was just accepted.
+    fn count_unknown(&mut self, queue: QueueSlot, id: CallId) {
+        let Some(slot) = self.calls.find(id) else { return };
+        for meter in self.unknown_meters(slot) {
+            let (limit, _) = self.meters.name(meter);
+            self.lanes.queue_mut(queue).counts.at_limit(limit).unknown += 1;
+        }
     }
 
     /// Counts a start of a queue's call that is about to happen: how long the call was there, and how

@@ -2,13 +2,16 @@
 //! effects are applied again.
 
 use super::Scheduler;
-use super::calls::CallSlot;
+use super::calls::{CallSlot, MeterSlot};
+use crate::lanes::act::Door;
 use crate::lanes::call::{Attempts, CallId, DeathCause, End, NewCall};
 use crate::lanes::effect::Effect;
-use crate::lanes::event::{Event, LineWaits, Outcome, Waits, Watch, What};
+use crate::lanes::event::{BEGINS_BYTES_MAX, Event, LineWaits, Outcome, Waits, Watch, What};
 use crate::lanes::payload::Payload;
 use crate::name::LimitName;
 use crate::time::{Now, Span, Timestamp};
+use crate::toll::Toll;
+use smallvec::SmallVec;
 
 /// What is known of the events to be made.
 #[derive(Debug, Default)]
@@ -16,6 +19,8 @@ pub(super) struct Watching {
     watch: Watch,
     /// When what is being applied happened, as far as effects told.
     told: Option<Now>,
+    /// Calls that are accepted may wait for limits that nobody defined.
+    may_park: bool,
     /// A start that was settled; what becomes of its call follows.
     settling: Option<Settling>,
     events: Vec<Event>,
@@ -41,6 +46,16 @@ impl Watching {
     pub(super) fn forget_time(&mut self) {
         self.told = None;
     }
+
+    /// An act begins.
+    pub(super) fn enter(&mut self, door: Door) {
+        self.may_park = door == Door::Parks;
+    }
+
+    /// Whether calls that are accepted may wait for limits that nobody defined.
+    pub(super) fn may_park(&self) -> bool {
+        self.may_park
+    }
 }
 
 impl Scheduler {
@@ -65,7 +80,7 @@ impl Scheduler {
         let is_watched = match effect {
             Effect::Accepted { call, .. } => match self.watching.watch {
                 Watch::Nothing => false,
-                Watch::History => self.tells_accepted(call),
+                Watch::History => self.tells_accepted(call) || self.awaits_limit(call),
                 Watch::Everything => true,
             },
             Effect::Ended { .. } | Effect::Revived { .. } => self.watching.watch != Watch::Nothing,
@@ -147,6 +162,37 @@ impl Scheduler {
         let tells = |queue| self.lanes.queue(queue).spec.tells_accepted;
         let has_envelope = !call.payload.envelope().is_empty();
         has_envelope && self.lanes.anyone_tells() && queue().is_some_and(tells)
+    }
+
+    /// Whether a call that is about to be accepted owes at a limit that nobody defined.
+    fn awaits_limit(&self, call: &NewCall) -> bool {
+        // Most acts let none of them in, and need not look for limits.
+        let definition = |limit| self.meters.book(limit).definition.as_ref();
+        let is_unknown =
+            |toll: &Toll| self.meters.limit(&toll.limit).and_then(definition).is_none();
+        self.watching.may_park && call.tolls.iter().any(is_unknown)
+    }
+
+    /// The meters of a call whose limits nobody defined.
+    pub(super) fn unknown_meters(&self, slot: CallSlot) -> SmallVec<[MeterSlot; 1]> {
+        let meters = self.calls.lines_at(slot).iter().map(|line| line.meter);
+        meters.filter(|meter| self.meters.definition(*meter).is_none()).collect()
+    }
+
+    /// Tells at which limits that nobody defined a call owes that was just accepted.
+    #[inline]
+    pub(super) fn watch_unknown(&mut self, slot: CallSlot, call: &NewCall) {
+        if self.watching.watch == Watch::Nothing {
+            return;
+        }
+        for meter in self.unknown_meters(slot) {
+            let (limit, partition) = self.meters.name(meter);
+            let (limit, partition) = (limit.clone(), partition.cloned());
+            let body = call.payload.body();
+            let begins = body[..body.len().min(BEGINS_BYTES_MAX)].into();
+            let at = self.watching.told.unwrap_or_default();
+            self.tell(slot, at, What::Unknown { limit, partition, begins });
+        }
     }
 
     fn watch_return(&mut self, id: CallId, after: Attempts, eligible: Timestamp) {

@@ -160,6 +160,7 @@ pub(super) fn event(event: &Value, now: Timestamp) -> String {
             format!("attempt {attempt}: {outcome}{until}{}{}", waits(event), report(event))
         }
         "ended" => format!("ended: {}", text(event, "end")),
+        "unknown" => format!("waits for the limit {}, which nobody defined", text(event, "limit")),
         other => other.to_owned(),
     };
     format!("{}  call {} of {place}  {what}", when(event, "at", now), text(event, "call"))

@@ -27,10 +27,12 @@ impl Column {
     }
 }
 
-/// A queue or a limit, or several as one.
+/// A queue or a limit, a queue at a limit, or several as one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Row {
     pub(super) name: String,
+    /// The value of the second label, if rows have two names.
+    pub(super) at: Option<String>,
     /// A value for each column.
     pub(super) values: Vec<u128>,
     pub(super) histograms: Vec<Histogram>,
@@ -60,7 +62,10 @@ pub(super) fn bounded(rows: Vec<Row>) -> Vec<Row> {
         match &mut others {
             _ if told.len() < ROWS_MAX && row.name != OTHER => told.push(row),
             Some(others) => others.add(&row),
-            None => others = Some(Row { name: OTHER.to_owned(), ..row }),
+            None => {
+                let at = row.at.as_ref().map(|_| OTHER.to_owned());
+                others = Some(Row { name: OTHER.to_owned(), at, ..row });
+            }
         }
     }
     told.extend(others);
@@ -85,7 +90,8 @@ impl Table {
             page.begin(columns[0].metric);
             for row in &rows {
                 for (column, value) in columns.iter().zip(row.values.iter().skip(at)) {
-                    let second = column.metric.labels.get(1).copied().zip(column.variant);
+                    let second = column.variant.or(row.at.as_deref());
+                    let second = column.metric.labels.get(1).copied().zip(second);
                     let labels: Vec<Label<'_>> =
                         [(self.label, row.name.as_str())].into_iter().chain(second).collect();
                     page.value(column.metric, &labels, *value);
@@ -110,7 +116,7 @@ mod tests {
     use super::*;
 
     fn row(name: String) -> Row {
-        Row { name, values: vec![2, 3], histograms: vec![Histogram::default()] }
+        Row { name, at: None, values: vec![2, 3], histograms: vec![Histogram::default()] }
     }
 
     #[test]
@@ -137,6 +143,19 @@ mod tests {
     }
 
     #[test]
+    fn those_with_two_names_that_are_summed_are_others_by_both() {
+        let rows = (0..ROWS_MAX + 5)
+            .map(|number| Row { at: Some("l".into()), ..row(format!("{number:04}")) });
+        let told = bounded(rows.collect());
+        assert_eq!(told[0].at.as_deref(), Some("l"));
+        let others = &told[ROWS_MAX];
+        assert_eq!(
+            (&*others.name, others.at.as_deref(), &*others.values),
+            (OTHER, Some(OTHER), &[10, 15][..])
+        );
+    }
+
+    #[test]
     fn the_values_of_a_metric_stand_together() {
         let columns = vec![
             Column::of(&LIMIT_ADMITTED),
@@ -145,6 +164,7 @@ mod tests {
         ];
         let row = |name: &str, values: [u128; 3]| Row {
             name: name.to_owned(),
+            at: None,
             values: values.into(),
             histograms: vec![],
         };

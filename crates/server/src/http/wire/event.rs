@@ -9,6 +9,7 @@ use crate::http::App;
 use crate::http::caller::Caller;
 use serde::Serialize;
 use std::collections::BTreeMap;
+use tollgate::flows::AwaitingStep;
 use tollgate::lanes::{Event, What, event};
 
 /// What happened to a call.
@@ -26,6 +27,16 @@ pub(in crate::http) struct EventWire {
 #[serde(tag = "event", rename_all = "snake_case")]
 enum WhatWire {
     Enqueued,
+    Unknown {
+        limit: String,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        partition: Option<String>,
+        /// Of a step of a machine.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        machine: Option<String>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        step: Option<String>,
+    },
     Started {
         attempt: u32,
         #[serde(skip_serializing_if = "BTreeMap::is_empty")]
@@ -75,6 +86,7 @@ impl EventWire {
 pub(in crate::http) fn name(event: &Event) -> &'static str {
     match event.what {
         What::Enqueued { .. } => "enqueued",
+        What::Unknown { .. } => "unknown",
         What::Started { .. } => "started",
         What::Settled { .. } => "settled",
         What::Ended { .. } => "ended",
@@ -90,6 +102,16 @@ impl WhatWire {
         };
         match &event.what {
             What::Enqueued { .. } => Self::Enqueued,
+            What::Unknown { limit, partition, begins: _ } => {
+                let (machine, step) =
+                    AwaitingStep::of(event).map(|it| (it.machine, it.step)).unzip();
+                Self::Unknown {
+                    limit: caller.shown(limit).to_owned(),
+                    partition: partition.as_ref().map(|it| it.as_str().to_owned()),
+                    machine,
+                    step: step.flatten(),
+                }
+            }
             What::Started { attempt, waits: waited, .. } => {
                 Self::Started { attempt: *attempt, waits: waits(waited) }
             }

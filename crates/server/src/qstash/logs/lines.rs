@@ -71,7 +71,8 @@ pub(super) fn lines(event: &Event, before: Before) -> Vec<Line> {
         }
         What::Revived => vec![Line::again(at, at.at)],
         What::Started { .. } => vec![Line::new(at.wall, State::Active)],
-        What::Ended { .. } => Vec::new(),
+        // QStash knows no limit that is not there: those of its messages come along with them.
+        What::Ended { .. } | What::Unknown { .. } => Vec::new(),
     }
 }
 

@@ -3,6 +3,7 @@
 use super::call::{read_end, read_id, write_end};
 use super::error::CodecError;
 use super::input::{Input, newer};
+use super::meter;
 use super::output::Output;
 use tollgate_core::lanes::{CallId, End, Event, Outcome, Payload, Waits, What};
 use tollgate_core::{LaneName, LimitName, Now, QueueName, Timestamp};
@@ -21,6 +22,8 @@ const SETTLED_ENDED_REPORTED: u8 = 8;
 const ENQUEUED_IN_ENVELOPE: u8 = 9;
 /// That a call was started, where that is told.
 const STARTED_TOLD: u8 = 10;
+/// That a call waits for a limit which nobody had defined.
+const UNKNOWN: u8 = 11;
 
 const DONE: u8 = 0;
 const FAILED: u8 = 1;
@@ -47,6 +50,7 @@ pub(super) fn write(event: &Event, end: Option<End>, out: &mut Output<'_>) {
         (What::Settled { .. }, Some(_)) => SETTLED_ENDED_REPORTED,
         (What::Ended { .. }, _) => ENDED,
         (What::Revived, _) => REVIVED,
+        (What::Unknown { .. }, _) => UNKNOWN,
     });
     out.number(*id);
     out.now(*at);
@@ -59,6 +63,10 @@ pub(super) fn write(event: &Event, end: Option<End>, out: &mut Output<'_>) {
             }
         }
         What::Revived => {}
+        What::Unknown { limit, partition, begins } => {
+            meter::write_name(limit, partition.as_ref(), out);
+            out.bytes(begins);
+        }
         What::Started { token, attempt, waits, is_told: _ } => {
             out.number(*token);
             out.number(u64::from(*attempt));
@@ -114,6 +122,10 @@ pub(super) fn read(input: &mut Input<'_>) -> Result<(Event, Option<Event>), Code
         }
         ENDED => What::Ended { end: read_end(input)?, attempts: input.number_u32()? },
         REVIVED => What::Revived,
+        UNKNOWN => {
+            let (limit, partition) = meter::read_name(input)?;
+            What::Unknown { limit, partition, begins: input.bytes()?.into() }
+        }
         0 => return Err(input.damaged("no tag")),
         other => return Err(newer("tag", other)),
     };

@@ -1,13 +1,13 @@
 //! Events: what is written comes back, and the format stays.
 
 use super::generated::fields;
-use super::generated::fields::{end, instant, lane_name, limit_name, list, number, queue_name};
-use super::generated::fields::{now, small, span};
+use super::generated::fields::{end, instant, lane_name, limit_name, list, meter_name, number};
+use super::generated::fields::{now, queue_name, small, span};
 use super::golden::bytes;
 use crate::embedded::codec::{decode_events, encode_events};
 use proptest::prelude::*;
 use tollgate_core::lanes::{CallId, End, Event, Outcome, Payload, Waits, What};
-use tollgate_core::{LaneName, LimitName, Now, QueueName, Span, Timestamp};
+use tollgate_core::{LaneName, LimitName, Now, Partition, QueueName, Span, Timestamp};
 
 fn event() -> impl Strategy<Value = Event> {
     let of = (now(), number(), queue_name(), lane_name(), what());
@@ -37,6 +37,9 @@ fn what() -> impl Strategy<Value = What> {
         settled,
         (end(), small()).prop_map(|(end, attempts)| What::Ended { end, attempts }),
         Just(What::Revived),
+        (meter_name(), fields::bytes()).prop_map(|((limit, partition), begins)| {
+            What::Unknown { limit, partition, begins: begins.into() }
+        }),
     ]
 }
 
@@ -89,7 +92,7 @@ proptest! {
     }
 
     #[test]
-    fn any_bytes_are_an_event_or_refused(tag in 0..10_u8, rest in any::<Vec<u8>>()) {
+    fn any_bytes_are_an_event_or_refused(tag in 0..12_u8, rest in any::<Vec<u8>>()) {
         let _ = decode_events(&[&[tag], &rest[..]].concat());
     }
 }
@@ -114,6 +117,11 @@ fn events_are_written_as_they_always_were() {
     let again_at = instant(8);
     let accepted =
         |envelope: &[u8]| of(What::Enqueued { payload: Payload::new(envelope, b"").unwrap() });
+    let unknown = |partition: Option<&str>, begins: &[u8]| {
+        let partition = partition.map(|it| Partition::new(it).unwrap());
+        let limit = LimitName::new("stripe").unwrap();
+        of(What::Unknown { limit, partition, begins: begins.into() })
+    };
     let golden = [
         ("01 ac02 8580c8a19b92f5d91805 046d61696c 02c3bc", accepted(b"")),
         (
@@ -141,6 +149,11 @@ fn events_are_written_as_they_always_were() {
             of(What::Ended { end: End::Dead, attempts: 3 }),
         ),
         ("06 ac02 8580c8a19b92f5d91805 046d61696c 02c3bc", of(What::Revived)),
+        (
+            "0b ac02 8580c8a19b92f5d91805 046d61696c 02c3bc 01 06737472697065 0161 027b7d",
+            unknown(Some("a"), b"{}"),
+        ),
+        ("0b ac02 8580c8a19b92f5d91805 046d61696c 02c3bc 00 06737472697065 00", unknown(None, b"")),
         ("09 ac02 8580c8a19b92f5d91805 046d61696c 02c3bc 0402007b7d", accepted(b"{}")),
     ];
     for (hex, event) in golden {

@@ -3,12 +3,12 @@
 use super::{Machine, enqueue, queue, wait};
 use std::pin::pin;
 use std::task::{Context, Waker};
-use tollgate_core::Span;
 use tollgate_core::contract::Lanes;
 use tollgate_core::contract::conformance::MetersStage;
 use tollgate_core::lanes::{
-    Act, CallId, End, Payload, QueueSpec, Revive, Settle, Settlement, What,
+    Act, CallId, Door, End, Payload, QueueSpec, Revive, Settle, Settlement, What,
 };
+use tollgate_core::{LimitName, Span, Toll};
 
 impl Machine {
     /// A machine that makes no checkpoint.
@@ -73,6 +73,33 @@ fn that_a_call_was_accepted_is_told_again_with_its_envelope_and_once() {
             events.into_iter().map(|event| (event.at, event.what)).collect::<Vec<_>>()
         };
         let expected = [(now, accepted(&[7; 30 << 10], b"body"))];
+        // Before the crash history was synced with the first call, and not with the second.
+        if id == CallId(0) {
+            assert_eq!(told(&machine), expected);
+        }
+        machine.crash();
+        machine.start();
+        assert_eq!(told(&machine), expected, "{id:?}");
+    }
+}
+
+#[test]
+fn that_a_call_waits_for_an_unknown_limit_is_told_again_with_its_time_and_once() {
+    let mut machine = Machine::without_checkpoints();
+    let now = *machine.clock.lock().unwrap();
+    let limit = LimitName::new("none").unwrap();
+    for id in [0, 1].map(CallId) {
+        let mut act = Act { door: Door::Parks, ..enqueue(1) };
+        let (weight, hears_feedback) = (1, false);
+        let toll = Toll { limit: limit.clone(), partition: None, weight, hears_feedback };
+        act.enqueue[0].tolls = vec![toll];
+        wait(machine.store().act(vec![act])).unwrap()[0].as_ref().unwrap();
+        let told = |machine: &Machine| {
+            let events = wait(machine.store().history_of(id)).unwrap();
+            events.into_iter().map(|event| (event.at, event.what)).collect::<Vec<_>>()
+        };
+        let limit = limit.clone();
+        let expected = [(now, What::Unknown { limit, partition: None, begins: [7].into() })];
         // Before the crash history was synced with the first call, and not with the second.
         if id == CallId(0) {
             assert_eq!(told(&machine), expected);

@@ -93,7 +93,7 @@ pub(super) fn key() -> impl Strategy<Value = Key> {
     name().prop_map(|name| Key::new(&name).unwrap())
 }
 
-pub(super) fn meter_name() -> impl Strategy<Value = MeterName> {
+pub(in crate::embedded::codec::tests) fn meter_name() -> impl Strategy<Value = MeterName> {
     (limit_name(), of(partition()))
 }
 
