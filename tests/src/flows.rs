@@ -4,6 +4,7 @@ mod children;
 mod cleared;
 mod crashes;
 mod ending;
+mod kit;
 mod limits;
 mod signals;
 mod steps;

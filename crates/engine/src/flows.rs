@@ -10,6 +10,8 @@ mod body;
 mod browse;
 mod cancel;
 mod error;
+#[cfg(feature = "test-kit")]
+mod kit;
 mod machine;
 mod moves;
 mod outcome;
@@ -26,6 +28,8 @@ pub use awaiting::AwaitingStep;
 pub use browse::{RunState, RunView};
 pub use cancel::Cancelled;
 pub use error::FlowError;
+#[cfg(feature = "test-kit")]
+pub use kit::{Kit, KitError, WaitsFor};
 pub use machine::{Child, Failure, Machine, Step, StepError};
 pub use outcome::{ALONE, StepOutcome, children, done, limited, next, retry, stop, wait_for};
 pub use record::{Ended, Ending};

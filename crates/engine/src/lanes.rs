@@ -38,6 +38,8 @@ pub use worker::{Job, Worked, Worker};
 
 pub(crate) use acquire::Acquires;
 pub(crate) use holds::{Doing, Held};
+#[cfg(feature = "test-kit")]
+pub(crate) use worker::settle_all;
 
 use crate::clock::Clock;
 use crate::error::Error;

@@ -12,6 +12,8 @@ mod limits;
 mod meters;
 #[cfg(feature = "push")]
 mod push;
+#[cfg(feature = "test-kit")]
+mod test_kit;
 
 pub use calls::Worker;
 #[cfg(any(feature = "nats", feature = "postgres", feature = "redis"))]
@@ -21,6 +23,8 @@ pub use flows::{Flows, MachineWorker, TaskWorker};
 pub use meters::Load;
 #[cfg(feature = "push")]
 pub use push::Pusher;
+#[cfg(feature = "test-kit")]
+pub use test_kit::TestKit;
 
 use crate::embedded::{Disk, Embedded, HistorySettings, OpenError, RealDisk, StoreSettings};
 use crate::shared::{Cells, Shared};
@@ -66,7 +70,7 @@ use on_store;
 #[must_use]
 pub struct Builder {
     settings: Settings,
-    history: HistorySettings,
+    store: StoreSettings,
     out_of_reach: OutOfReach,
     #[cfg(any(feature = "nats", feature = "postgres", feature = "redis"))]
     sharing: Sharing,
@@ -94,7 +98,7 @@ impl Builder {
     /// How much history is kept in a folder: what is older goes, and the oldest when there is more than
     /// so many bytes. A week and 1 GiB by default; with 0 bytes there is none.
     pub fn history(mut self, age: impl Into<Span>, bytes: u64) -> Self {
-        self.history = HistorySettings { age: age.into(), bytes };
+        self.store.history = HistorySettings { age: age.into(), bytes };
         self
     }
 
@@ -140,9 +144,8 @@ impl Builder {
         self,
         disk: impl FnOnce() -> Result<Arc<dyn Disk>, OpenError> + Send + 'static,
     ) -> Result<Tollgate, GateError> {
-        let clock = self.settings.clock;
+        let (clock, settings) = (self.settings.clock, self.store);
         let source = clock.clone();
-        let settings = StoreSettings { history: self.history, ..StoreSettings::default() };
         // Reading it may take seconds: not on a thread that others need.
         let open = move || Embedded::on(disk()?, settings, Arc::new(move || source.both()));
         let opened = on_a_thread(open).await.map_err(StoreError::from)??;

@@ -26,6 +26,8 @@ pub mod flows;
 mod gate;
 pub mod lanes;
 pub mod shared;
+#[cfg(feature = "test-kit")]
+pub mod test_kit;
 
 #[cfg(feature = "push")]
 pub use gate::Pusher;

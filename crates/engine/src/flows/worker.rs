@@ -151,7 +151,7 @@ fn sum(one: Worked, other: Worked) -> Worked {
 }
 
 /// Makes one step and settles it.
-async fn made<S: Lanes + 'static, M: Machine>(
+pub(super) async fn made<S: Lanes + 'static, M: Machine>(
     flows: Flows<S>,
     machine: Arc<M>,
     version: u32,

@@ -24,7 +24,11 @@ pub use register::Registered;
 pub use tasks::{TaskFailure, TaskJob, TaskOutcome, TaskWorker};
 pub use written::WorkflowText;
 
+#[cfg(feature = "test-kit")]
+pub(super) use keeper::done as kept;
 pub(super) use record::{StateRecord, WorkflowRun};
+#[cfg(feature = "test-kit")]
+pub(super) use tasks::made as tasked;
 
 use parking_lot::Mutex;
 use std::collections::HashMap;

@@ -6,6 +6,8 @@ use super::{Engine, Outcome, Parts};
 use crate::envelope::Envelope;
 use crate::error::Error;
 use settling::Settling;
+#[cfg(feature = "test-kit")]
+pub(crate) use settling::settle as settle_all;
 use std::collections::HashMap;
 use std::fmt;
 use std::future::{Future, pending};
@@ -82,7 +84,7 @@ pub struct Job {
 }
 
 impl Job {
-    fn new(claimed: Claimed) -> Self {
+    pub(crate) fn new(claimed: Claimed) -> Self {
         let Claimed { started, payload } = claimed;
         let tried = started.attempts;
         let before = tried.failures.saturating_add(tried.crashes).saturating_add(tried.limited);

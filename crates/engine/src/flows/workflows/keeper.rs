@@ -30,7 +30,7 @@ impl<S: Lanes + 'static> Flows<S> {
 }
 
 /// Does one chore and settles it.
-async fn done<S: Lanes + 'static>(flows: Flows<S>, job: Job) -> Outcome {
+pub(in crate::flows) async fn done<S: Lanes + 'static>(flows: Flows<S>, job: Job) -> Outcome {
     let chore = match Chore::read(&job.body) {
         Ok(chore) => chore,
         Err(error) => {

@@ -174,7 +174,11 @@ impl<S: Lanes + 'static> TaskWorker<S> {
 }
 
 /// Makes one task and settles it.
-async fn made<S, H, F, T>(flows: Flows<S>, handler: Arc<H>, job: Job) -> Outcome
+pub(in crate::flows) async fn made<S, H, F, T>(
+    flows: Flows<S>,
+    handler: Arc<H>,
+    job: Job,
+) -> Outcome
 where
     S: Lanes + 'static,
     H: Fn(TaskJob) -> F + Send + Sync + 'static,

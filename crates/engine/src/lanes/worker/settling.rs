@@ -74,7 +74,8 @@ struct Settled {
     otherwise: Option<Act>,
 }
 
-async fn settle<S: Lanes + 'static>(
+/// Settles starts; says how many leases were lost.
+pub(crate) async fn settle<S: Lanes + 'static>(
     engine: Engine<S>,
     outcomes: Vec<(Lease, Outcome)>,
 ) -> Result<u64, Error> {
