@@ -27,9 +27,12 @@ mod queues;
 mod receipts;
 mod roles;
 pub(crate) mod routes;
+mod runs;
 mod schedules;
 mod settle;
+mod unbound;
 mod wire;
+mod workflows;
 
 use crate::access::KnownTokens;
 use crate::seal::{Seal, SealError, SealOnce};

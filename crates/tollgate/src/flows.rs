@@ -50,7 +50,7 @@ pub use tollgate_core::flow::workflow::{
 };
 pub use tollgate_engine::flows::{
     ALONE, Attempt, AwaitingStep, Begun, Cancelled, Child, ClaimedTask, ENDED_KEPT, Ended, Ending,
-    Failure, FlowError, Machine, NewRun, RunState, RunView, Signal, Signalled, Step, StepError,
-    StepOutcome, TaskCard, TaskFailure, TaskJob, TaskOutcome, WorkflowText, children, done,
-    is_of_runs, limited, next, retry, stop, type_of, wait_for,
+    Failure, FlowError, Machine, NewRun, Registered, RunState, RunView, Signal, Signalled, Step,
+    StepError, StepOutcome, TaskCard, TaskFailure, TaskJob, TaskOutcome, WorkflowText, children,
+    done, is_of_runs, limited, next, retry, stop, type_of, wait_for,
 };

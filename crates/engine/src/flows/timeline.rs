@@ -17,7 +17,7 @@ const PAGE: usize = 1_000;
 /// An attempt at a step.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Attempt {
-    /// Which step; empty if nobody said.
+    /// Which step or task; empty if nobody said.
     pub step: String,
     /// Which attempt at it, from 1.
     pub attempt: u32,
@@ -45,14 +45,16 @@ struct Report {
 }
 
 impl<S: Lanes + 'static> Flows<S> {
-    /// The attempts at steps of a run, oldest first, as long as history keeps them: the last 10,000.
+    /// The attempts at steps of a run, or at tasks of a workflow's, oldest first, as long as history keeps them: the
+    /// last 10,000.
     pub async fn timeline(&self, run: &str) -> Result<Vec<Attempt>, Error> {
         let lane = Some(LaneName::new(run)?);
         let mut query = HistoryQuery { lane, most: PAGE, ..HistoryQuery::default() };
         let mut attempts = Vec::new();
         loop {
             let page = self.engine.history(query.clone()).await?;
-            let of_steps = |event: &Event| event.queue.starts_with("machine/");
+            let queues = ["machine/", "task/"];
+            let of_steps = |event: &Event| queues.iter().any(|it| event.queue.starts_with(it));
             attempts.extend(page.events.into_iter().filter(of_steps).filter_map(attempt));
             if page.next.is_none() || attempts.len() >= ATTEMPTS_MAX {
                 attempts.truncate(ATTEMPTS_MAX);

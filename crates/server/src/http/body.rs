@@ -12,6 +12,7 @@ use axum::response::{IntoResponse, Response};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::error::Category;
+use serde_json::value::RawValue;
 use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
 use std::sync::Arc;
@@ -78,6 +79,14 @@ impl Large {
         match self.is_array() {
             true => self.parse().map(|Items(items)| items),
             false => Ok(vec![self.parse()?]),
+        }
+    }
+
+    /// Any JSON, as it was sent; nothing at all means `null`.
+    pub(super) fn any(&self) -> Result<&[u8], Problem> {
+        match self.bytes.is_empty() {
+            true => Ok(b"null"),
+            false => self.parse::<&RawValue>().map(|json| json.get().as_bytes()),
         }
     }
 

@@ -1,6 +1,7 @@
 //! Problems: what a request cannot have, as RFC 9457 says it.
 
 mod engine;
+mod flows;
 pub(crate) mod kinds;
 
 use super::caller::Caller;

@@ -4,7 +4,7 @@ use super::guard::Door;
 use super::roles::RoleTable;
 use super::{
     App, audit, calls, claim, consume, dead, enqueue, events, health, history, lanes, limits,
-    meters, metrics, openapi, problem, queues, receipts, schedules, settle,
+    meters, metrics, openapi, problem, queues, receipts, runs, schedules, settle, workflows,
 };
 use crate::access::Role::{self, Admin, Enqueue, Read, Work};
 use crate::qstash::Face;
@@ -26,9 +26,8 @@ pub struct Route {
 
 /// All that can be asked.
 pub fn routes() -> Vec<Route> {
-    let route = |role, method, path, handler| Route { method, path, role: Some(role), handler };
     let open = |method, path, handler| Route { method, path, role: None, handler };
-    vec![
+    let mut all = vec![
         route(Read, "GET", "/v1/limits", get(limits::list)),
         route(Admin, "PUT", "/v1/limits/{name}", put(limits::define)),
         route(Read, "GET", "/v1/limits/{name}", get(limits::read)),
@@ -94,7 +93,37 @@ pub fn routes() -> Vec<Route> {
         open("GET", health::HEALTH, get(health::alive)),
         open("GET", health::READY, get(health::ready)),
         route(Read, "GET", "/openapi.json", get(openapi::read)),
+    ];
+    all.extend(of_flows());
+    all
+}
+
+/// Those of workflows and runs.
+fn of_flows() -> [Route; 13] {
+    [
+        route(Read, "GET", "/v1/workflows", get(workflows::list)),
+        route(Admin, "PUT", "/v1/workflows/{name}", put(workflows::define)),
+        route(Read, "GET", "/v1/workflows/{name}", get(workflows::read)),
+        route(Read, "GET", "/v1/workflows/{name}/picture", get(workflows::picture)),
+        route(Enqueue, "POST", "/v1/workflows/{name}/runs", post(workflows::start)),
+        route(Read, "GET", "/v1/runs", get(runs::list)),
+        route(Read, "GET", "/v1/runs/{run}", get(runs::read)),
+        route(Read, "GET", "/v1/runs/{run}/timeline", get(runs::timeline)),
+        route(Read, "GET", "/v1/runs/{run}/picture", get(runs::picture)),
+        route(Enqueue, "GET", "/v1/runs/{run}/result", get(runs::result)),
+        route(Enqueue, "POST", "/v1/runs/{run}/signals", post(runs::signal)),
+        route(Admin, "POST", "/v1/runs/{run}/cancel", post(runs::cancel)),
+        route(Admin, "POST", "/v1/runs/{run}/rerun", post(runs::rerun)),
     ]
+}
+
+fn route(
+    role: Role,
+    method: &'static str,
+    path: &'static str,
+    handler: MethodRouter<Arc<App>>,
+) -> Route {
+    Route { method, path, role: Some(role), handler }
 }
 
 /// The way to every route.

@@ -74,7 +74,8 @@ impl Flows {
         self.inner()?.result(run, within).await
     }
 
-    /// The attempts at steps of a run, oldest first, as long as history keeps them: the last 10,000.
+    /// The attempts at steps of a run, or at tasks of a workflow's, oldest first, as long as history keeps them: the
+    /// last 10,000.
     pub async fn timeline(&self, run: &str) -> Result<Vec<Attempt>, Error> {
         self.inner()?.timeline(run).await
     }
@@ -111,6 +112,11 @@ impl Flows {
     /// of that key, for as long as that is kept. Where only so many runs may live, it waits for its turn.
     pub async fn start_workflow(&self, name: &str, input: impl Serialize) -> Result<Begun, Error> {
         self.inner()?.start_workflow(name, input).await
+    }
+
+    /// The same, with JSON as it was sent.
+    pub async fn start_workflow_json(&self, name: &str, input: &[u8]) -> Result<Begun, Error> {
+        self.inner()?.start_workflow_json(name, input).await
     }
 
     /// Does a task of a workflow's run that ended again, and all that depends on it or had not been done; what

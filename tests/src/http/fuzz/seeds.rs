@@ -13,7 +13,7 @@ pub(super) struct Seed {
 }
 
 /// Requests with bodies; `$LEASE` and `$RECEIPT` are real ones when they are sent.
-const BODIES: [(&str, &str, &str); 36] = [
+const BODIES: [(&str, &str, &str); 41] = [
     (
         "PUT",
         "/v1/limits/l",
@@ -97,11 +97,20 @@ const BODIES: [(&str, &str, &str); 36] = [
         "/v1/schedules/s",
         r#"{"queue":"q","cron":"0 9 * * 1-5","zone":"Europe/Berlin","call":{"lane":"d","body":{"kind":"daily"},"expires_after":"1h"}}"#,
     ),
+    (
+        "PUT",
+        "/v1/workflows/w",
+        r#"{"name":"w","tasks":[{"name":"a","type":"t","timeout":"1m","retry":{"attempts":3,"first":"1s","most":"5s","kind":"linear"},"rate_limit":{"limit":100,"per":"1m"},"burst":150,"concurrency":5},{"name":"b","type":"u","after":["a"],"when":{"path":"kind","is":"eq","value":"card"},"map":"items","keyed_rate_limit":{"key":"tenant","limit":3,"per":"1s","units":2},"tolls":[{"limit":"l","partition_path":"tenant","weight":2}]}],"timeout":"1h","runs_max":9,"tasks_max":3,"idempotency":"id"}"#,
+    ),
+    ("POST", "/v1/workflows/r/runs", r#"{"id":7,"kind":"card","items":[{"tenant":"x"}]}"#),
+    ("POST", "/v1/runs/$RUN/signals", r#"{"name":"go","payload":{"by":"ana"},"dedupe":"k"}"#),
+    ("POST", "/v1/runs/$RUN/cancel", "{}"),
+    ("POST", "/v1/runs/$RUN/rerun", r#"{"from":"a"}"#),
     ("PUT", "/v1/schedules/o", r#"{"queue":"q","at":"2031-01-01T00:00:00Z","call":{"lane":"l"}}"#),
 ];
 
 /// Requests without bodies, with all that their queries may say.
-const QUERIES: [&str; 13] = [
+const QUERIES: [&str; 20] = [
     "/v1/limits?after=a&limit=2",
     "/v1/meters/l?after=a&limit=2",
     "/v1/meters/l/acme",
@@ -114,6 +123,13 @@ const QUERIES: [&str; 13] = [
     "/v1/schedules/s",
     "/v1/history?queue=q&lane=a&end=done&from=2026-01-01T00:00:00Z&to=2030-01-01T00:00:00Z&limit=3",
     "/v1/audit?limit=3&after=1",
+    "/v1/workflows?after=a&limit=2",
+    "/v1/workflows/r",
+    "/v1/workflows/r/picture",
+    "/v1/runs?ended=true&name=r&after=0&limit=2",
+    "/v1/runs/$RUN",
+    "/v1/runs/$RUN/timeline",
+    "/v1/runs/$RUN/result?wait=10s",
     "/v1/events?queue=q&lane=a&call=1",
 ];
 
@@ -136,14 +152,20 @@ pub(super) async fn seeds(server: &Started) -> Vec<Seed> {
     server.put("/v1/limits/c", &json!({"rule": "concurrency", "limit": 100})).await.success();
     let paid = json!({"tolls": [{"limit": "c", "weight": 2}], "receipt": "1h"});
     let receipt = server.consume(&paid).await.field("receipt").as_str().unwrap().to_owned();
-    let real = |text: &str| text.replace("$LEASE", &lease).replace("$RECEIPT", &receipt);
+    let workflow = json!({"tasks": [{"name": "a", "type": "r"}, {"name": "b", "type": "r"}]});
+    server.put("/v1/workflows/r", &workflow).await.success();
+    let begun = server.post("/v1/workflows/r/runs", &json!(1)).await;
+    let run = begun.field("run").as_str().unwrap().to_owned();
+    let real = |text: &str| {
+        text.replace("$LEASE", &lease).replace("$RECEIPT", &receipt).replace("$RUN", &run)
+    };
     let json = |(method, target, body): (&'static str, &str, &str)| {
         seed(method, &real(target), ("content-type", "application/json"), &real(body))
     };
     let mut seeds: Vec<Seed> = BODIES.into_iter().map(json).collect();
     let lines = ("content-type", "application/x-ndjson");
     seeds.push(seed("POST", "/v1/queues/q/calls", lines, LINES));
-    seeds.extend(QUERIES.map(|target| seed("GET", target, ("accept", "*/*"), "")));
+    seeds.extend(QUERIES.map(|target| seed("GET", &real(target), ("accept", "*/*"), "")));
     seeds
 }
 

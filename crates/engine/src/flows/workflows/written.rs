@@ -12,7 +12,8 @@ use tollgate_core::flow::workflow::{
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct WorkflowText {
-    name: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    name: Option<String>,
     tasks: Vec<TaskText>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     timeout: Option<SpanText>,
@@ -156,10 +157,22 @@ struct TollText {
     weight_path: Option<String>,
 }
 
+impl WorkflowText {
+    /// What it is called, if it says so.
+    pub fn name(&self) -> Option<&str> {
+        self.name.as_deref()
+    }
+
+    /// The same, called so: for one that is named where it is kept.
+    pub fn named(self, name: &str) -> Self {
+        Self { name: Some(name.to_owned()), ..self }
+    }
+}
+
 impl From<&WorkflowSpec> for WorkflowText {
     fn from(spec: &WorkflowSpec) -> Self {
         Self {
-            name: spec.name.clone(),
+            name: Some(spec.name.clone()),
             tasks: spec.tasks.iter().map(TaskText::from).collect(),
             timeout: spec.timeout.map(SpanText),
             runs_max: spec.runs_max,
@@ -172,7 +185,8 @@ impl From<&WorkflowSpec> for WorkflowText {
 impl From<WorkflowText> for WorkflowSpec {
     fn from(text: WorkflowText) -> Self {
         Self {
-            name: text.name,
+            // One without a name is refused when it is built.
+            name: text.name.unwrap_or_default(),
             tasks: text.tasks.into_iter().map(Task::from).collect(),
             timeout: text.timeout.map(|span| span.0),
             runs_max: text.runs_max,

@@ -1,5 +1,6 @@
 //! The engine's errors as problems.
 
+use super::flows::of_flow;
 use super::kinds::{self, Kind};
 use super::{HeaderValue, Problem};
 use crate::http::wire::problem::RefusalWire;
@@ -20,6 +21,7 @@ impl From<Error> for Problem {
             Error::Meter(error) => Self::new(of_meter(error), error.to_string()),
             Error::Act(error) => of_act(error),
             Error::Queue(error) => Self::new(of_queue(error), error.to_string()),
+            Error::Flow(error) => of_flow(error),
             other => Self::new(kinds::STORE_FAILED, other.to_string()),
         };
         problem.0.error = Some(error);

@@ -47,6 +47,7 @@ kinds! {
     INVALID_ACTOR = BAD_REQUEST, "invalid_actor", "The actor's name cannot be kept";
     UNAUTHORIZED = UNAUTHORIZED, "unauthorized", "The token is missing or wrong";
     FORBIDDEN = FORBIDDEN, "forbidden", "The token does not have the role";
+    NAMESPACE_BOUND = FORBIDDEN, "namespace_bound", "The token is bound to a namespace";
     FOREIGN_ORIGIN = FORBIDDEN, "foreign_origin", "A page from elsewhere may not ask this";
     UNKNOWN_ROUTE = NOT_FOUND, "unknown_route", "There is nothing here";
     METHOD_NOT_ALLOWED = METHOD_NOT_ALLOWED, "method_not_allowed", "Not with this method";
@@ -87,6 +88,18 @@ kinds! {
     UNKNOWN_QUEUE = NOT_FOUND, "unknown_queue", "There is no such queue";
     UNKNOWN_CALL = NOT_FOUND, "unknown_call", "There is no such call";
     UNKNOWN_SCHEDULE = NOT_FOUND, "unknown_schedule", "There is no such schedule";
+    UNKNOWN_WORKFLOW = NOT_FOUND, "unknown_workflow", "There is no such workflow";
+    UNKNOWN_RUN = NOT_FOUND, "unknown_run", "There is no such run";
+    WORKFLOW_INVALID = UNPROCESSABLE_ENTITY, "workflow_invalid", "No workflow can be so";
+    WORKFLOW_DISAGREES = CONFLICT, "workflow_disagrees", "Another workflow says otherwise of a type";
+    RUN_INPUT = UNPROCESSABLE_ENTITY, "run_input", "No run can begin with this input";
+    RUN_WORKFLOW = UNPROCESSABLE_ENTITY, "run_workflow", "The run cannot go on so";
+    RUN_HAS_ENDED = CONFLICT, "run_has_ended", "The run has ended";
+    RUN_HAS_NOT_ENDED = CONFLICT, "run_has_not_ended", "The run has not ended";
+    RUN_OF_WORKFLOW = CONFLICT, "run_of_workflow", "The run is that of a workflow";
+    RUN_NOT_OF_WORKFLOW = CONFLICT, "run_not_of_workflow", "The run is that of a machine";
+    INBOX_FULL = TOO_MANY_REQUESTS, "inbox_full", "The run has not asked for what it was told";
+    RUN_BUSY = SERVICE_UNAVAILABLE, "run_busy", "Others change the run all the time";
     RESERVED_NAME = UNPROCESSABLE_ENTITY, "reserved_name", "The name is Tollgate's own";
     QUEUE_OF_RUNS = CONFLICT, "queue_of_runs", "The calls of this queue are those of runs";
     CALL_OF_RUN = CONFLICT, "call_of_run", "A run stands on this call";

@@ -9,6 +9,7 @@ use crate::http::App;
 use crate::http::caller::Caller;
 use serde::Serialize;
 use std::collections::BTreeMap;
+use tollgate::Now;
 use tollgate::flows::AwaitingStep;
 use tollgate::lanes::{Event, What, event};
 
@@ -116,7 +117,7 @@ impl WhatWire {
                 Self::Started { attempt: *attempt, waits: waits(waited) }
             }
             What::Settled { attempt, started, waits: waited, outcome, report, .. } => {
-                let (outcome, until) = outcome_of(outcome, event);
+                let (outcome, until) = outcome_of(outcome, event.at);
                 let started = InstantWire(started.wall);
                 let (waits, report) = (waits(waited), ReportWire::looked_at(report, app));
                 Self::Settled { attempt: *attempt, started, waits, outcome, until, report }
@@ -129,8 +130,12 @@ impl WhatWire {
     }
 }
 
-fn outcome_of(outcome: &event::Outcome, event: &Event) -> (&'static str, Option<InstantWire>) {
-    let until = |at| Some(InstantWire::of(at, event.at));
+/// What came of an attempt, and until when the call or its upstream rests.
+pub(super) fn outcome_of(
+    outcome: &event::Outcome,
+    now: Now,
+) -> (&'static str, Option<InstantWire>) {
+    let until = |at| Some(InstantWire::of(at, now));
     match outcome {
         event::Outcome::Done => ("done", None),
         event::Outcome::Failed { again_at } => ("failed", until(*again_at)),
