@@ -2,6 +2,7 @@
 
 mod cut;
 mod enqueueing;
+mod flows;
 mod limits;
 mod loss;
 mod operating;

@@ -29,10 +29,12 @@ mod meters;
 mod pass;
 pub mod path;
 mod queues;
+mod runs;
 mod schedules;
 mod transport;
 mod wire;
 mod worker;
+mod workflows;
 
 pub use calls::{
     Attempts, CallId, CallView, CallsQuery, Explanation, Lease, OwedView, Page, Reason,
@@ -43,12 +45,18 @@ pub use error::{ClientError, Problem};
 pub use events::{Event, Events, EventsQuery, HistoryQuery, Told};
 pub use pass::Pass;
 pub use queues::LaneState;
+pub use runs::{Ending, RunState, RunView, RunsQuery, StepAttempt};
 pub use schedules::ScheduleState;
 pub use tollgate_core::contract::QueueState;
+pub use tollgate_core::flow::workflow::{
+    Comparison, Retry, Task, TaskToll, Workflow, WorkflowError,
+};
 pub use tollgate_core::lanes::{Backoff, OnDead, Order, QueueSpec, QueueToll};
 pub use tollgate_core::{Align, Cron, CronError, Limit, Priority, RuleSpec, Span, Timestamp};
+pub use tollgate_engine::flows::{Begun, Cancelled, Signal, Signalled, WorkflowText};
 pub use tollgate_engine::{
     Ask, Asking, Call, Change, CostPath, Delivery, LimitState, MeterState, Outcome, Toll,
     TraceParent, When, Worked, global, toll,
 };
 pub use worker::{Job, Worker};
+pub use workflows::WorkflowView;

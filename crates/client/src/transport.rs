@@ -88,6 +88,14 @@ impl Answer {
             reason: error.to_string(),
         })
     }
+
+    /// What is no JSON.
+    pub(crate) fn text(&self) -> Result<String, ClientError> {
+        String::from_utf8(self.body.to_vec()).map_err(|error| ClientError::Protocol {
+            url: self.url.clone(),
+            reason: error.to_string(),
+        })
+    }
 }
 
 /// When an answer was asked for, and when it came.
