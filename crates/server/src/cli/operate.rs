@@ -11,8 +11,10 @@ mod limit;
 mod meter;
 mod queue;
 mod rule;
+mod run;
 mod schedule;
 mod top;
+mod workflow;
 
 use super::{Environment, Exit, output};
 use anyhow::Context;
@@ -44,6 +46,12 @@ pub(super) enum OperateCommand {
     /// Schedules: calls that are handed in again and again.
     #[command(subcommand)]
     Schedule(schedule::ScheduleCommand),
+    /// Workflows: tasks that depend on each other.
+    #[command(subcommand)]
+    Workflow(workflow::WorkflowCommand),
+    /// Runs of workflows and step machines.
+    #[command(subcommand)]
+    Run(run::RunCommand),
     /// Says why a call waits, and until when.
     #[command(after_help = "Example:\n  tollgate explain 42")]
     Explain(call::ExplainArguments),
@@ -104,6 +112,8 @@ pub(super) fn operate(command: OperateCommand, environment: &Environment) -> any
             OperateCommand::Call(command) => call::run(command, environment).await,
             OperateCommand::Dead(command) => dead::run(command, environment).await,
             OperateCommand::Schedule(command) => schedule::run(command, environment).await,
+            OperateCommand::Workflow(command) => workflow::run(command, environment).await,
+            OperateCommand::Run(command) => run::run(command, environment).await,
             OperateCommand::Explain(arguments) => call::explain(&arguments, environment).await,
             OperateCommand::Enqueue(arguments) => enqueue::run(&arguments, environment).await,
             OperateCommand::Drain(arguments) => drain::run(&arguments, environment).await,
@@ -192,6 +202,10 @@ fn told(problem: &Problem) -> String {
         "unknown_limit" => {
             "`tollgate limit list` shows those there are, `tollgate limit set` defines one"
         }
+        "unknown_workflow" => {
+            "`tollgate workflow list` shows those there are, `tollgate workflow set` defines one"
+        }
+        "unknown_run" => "`tollgate run list` shows those there are, with --ended those that ended",
         "queue_not_empty" => "`tollgate drain` waits until it is empty",
         _ => return detail.to_owned(),
     };
