@@ -38,7 +38,7 @@ pub struct Event {
     pub queue: String,
     /// Its lane.
     pub lane: String,
-    /// What: `enqueued`, `unknown`, `started`, `settled`, `ended` or `revived`.
+    /// What: `enqueued`, `unknown`, `throttled`, `started`, `settled`, `ended` or `revived`.
     pub event: String,
     /// How, and all else that is told of such an event.
     #[serde(flatten)]

@@ -41,13 +41,18 @@ async fn a_life_is_told_in_order_with_what_it_waited_for() {
     opened.ends(ids[1]).await;
     let _ = running.stop().await;
     let mut told = Vec::new();
-    for _ in 0..8 {
+    for _ in 0..9 {
         let event = hears(&mut events).await;
         told.push((event.call, event.what));
     }
     let second = told.iter().filter(|(call, _)| *call == ids[1]).map(|(_, what)| what);
-    let [What::Enqueued { .. }, What::Started { waits, .. }, What::Settled { outcome, .. }, ended] =
-        second.collect::<Vec<_>>()[..]
+    let [
+        What::Enqueued { .. },
+        What::Throttled { wanted: 1, granted: 0, .. },
+        What::Started { waits, .. },
+        What::Settled { outcome, .. },
+        ended,
+    ] = second.collect::<Vec<_>>()[..]
     else {
         panic!("{told:?}")
     };

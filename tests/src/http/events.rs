@@ -108,6 +108,37 @@ async fn a_limit_that_nobody_defined_is_told_with_who_waits_for_it() {
     assert_eq!(history["events"], json!([unknown[1]]));
 }
 
+#[tokio::test]
+async fn a_limit_that_lets_fewer_go_than_stand_ready_is_told() {
+    let server = Started::with_queue(2).await;
+    let mut client = follow(&server, "queue=q&lane=c", None).await;
+    let call = |lane: &str| json!({"lane": lane, "tolls": [{"limit": "l", "partition": "acme"}]});
+    let ids = server.enqueue(&json!(["a", "b", "c"].map(call))).await;
+    assert_eq!(server.claim(&json!({"max": 9})).await.len(), 2);
+    assert_eq!(told(&mut client).await.1["event"], "enqueued");
+    let (_, event) = told(&mut client).await;
+    let expected = json!({"at": event["at"], "call": ids[2], "queue": "q", "lane": "c", "event": "throttled",
+        "limit": "l", "partition": "acme", "wanted": 3, "granted": 2});
+    assert_eq!(event, expected);
+    assert_eq!(server.get("/v1/history?lane=c").await.success()["events"], json!([]));
+}
+
+/// Nothing is written for a claim that starts nothing, and yet it is told.
+#[tokio::test]
+async fn a_claim_that_starts_nothing_tells_who_waits() {
+    let server = Started::with_queue(1).await;
+    let mut client = follow(&server, "", None).await;
+    server.consume(&json!({"tolls": [{"limit": "l"}]})).await.success();
+    server.enqueue(&json!({"lane": "a", "tolls": [{"limit": "l"}]})).await;
+    assert_eq!(told(&mut client).await.1["event"], "enqueued");
+    assert!(server.claim(&json!({"max": 9})).await.is_empty());
+    let (_, event) = told(&mut client).await;
+    assert_eq!(
+        (&event["event"], &event["wanted"], &event["granted"]),
+        (&json!("throttled"), &json!(1), &json!(0))
+    );
+}
+
 /// Who follows is told when the server goes, and does not hold it up.
 #[tokio::test]
 async fn a_stream_ends_with_the_server() {

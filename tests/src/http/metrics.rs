@@ -78,6 +78,7 @@ async fn lived() -> Started {
     server.consume(&unknown).await.problem(404, "unknown_limit");
     server.put("/v1/queues/steps", &json!({})).await.success();
     server.park("steps", ("typo", None), "").await;
+    assert!(server.claim(&json!({"max": 9})).await.is_empty());
     server
 }
 
@@ -106,6 +107,8 @@ async fn what_happened_is_told() {
         ("tollgate_queue_dwell_seconds_sum{queue=\"q\"}", "4"),
         ("tollgate_queue_dwell_seconds_count{queue=\"q\"}", "2"),
         ("tollgate_queue_unknown_total{queue=\"steps\",limit=\"typo\"}", "1"),
+        ("tollgate_queue_throttled_wanted_total{queue=\"q\",limit=\"l\"}", "1"),
+        ("tollgate_queue_throttled_granted_total{queue=\"q\",limit=\"l\"}", "0"),
         ("tollgate_limit_admitted_total{limit=\"l\"}", "1"),
         ("tollgate_limit_granted_weight_total{limit=\"l\"}", "1"),
         ("tollgate_limit_throttled_total{limit=\"l\"}", "1"),

@@ -100,16 +100,20 @@ pub const LIMITS_COUNTED: usize = 100;
 pub struct LimitCounts {
     /// Calls that were accepted and wait for the limit, which nobody had defined; once for each meter.
     pub unknown: u64,
+    /// Calls that stood ready at a meter of the limit, each the first of its lane when it came, when that let
+    /// fewer go; summed over all claims where it did. Those that are set aside do not stand there.
+    pub wanted: u64,
+    /// Those of them that went in the same claim.
+    pub granted: u64,
 }
 
 impl QueueCounts {
     /// What is counted at a limit.
     pub(crate) fn at_limit(&mut self, limit: &LimitName) -> &mut LimitCounts {
-        let is_counted = self.limits.len() < LIMITS_COUNTED || self.limits.contains_key(limit);
-        match is_counted {
-            true => self.limits.entry(limit.clone()).or_default(),
-            false => &mut self.other_limits,
+        if self.limits.len() < LIMITS_COUNTED && !self.limits.contains_key(limit) {
+            self.limits.insert(limit.clone(), LimitCounts::default());
         }
+        self.limits.get_mut(limit).unwrap_or(&mut self.other_limits)
     }
 }
 

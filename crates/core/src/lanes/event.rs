@@ -11,6 +11,10 @@ use std::ops::Deref;
 /// How much of a call's body is told with [`What::Unknown`]: enough for a name at its beginning.
 pub const BEGINS_BYTES_MAX: usize = 256;
 
+/// At how many meters it is told each second that they let fewer go than stood ready: enough to see which,
+/// and a small part of what a stream keeps.
+pub const THROTTLED_MAX: usize = 1_000;
+
 /// Something that happened to a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Event {
@@ -37,6 +41,7 @@ impl Event {
             }
             What::Enqueued { payload } => !payload.envelope().is_empty(),
             What::Started { is_told, .. } => *is_told,
+            What::Throttled { .. } => false,
         }
     }
 
@@ -46,7 +51,7 @@ impl Event {
             What::Settled { report, .. } => report.len(),
             What::Enqueued { payload } => payload.bytes(),
             What::Unknown { begins, .. } => begins.len(),
-            What::Started { .. } | What::Ended { .. } | What::Revived => 0,
+            What::Throttled { .. } | What::Started { .. } | What::Ended { .. } | What::Revived => 0,
         }
     }
 
@@ -79,6 +84,19 @@ pub enum What {
         partition: Option<Partition>,
         /// What its body begins with, up to [256 bytes](BEGINS_BYTES_MAX), for who knows what that says.
         begins: Box<[u8]>,
+    },
+    /// It stood first at a meter that let fewer of its queue's calls go than stood ready there, and waits.
+    /// Told as it happens and in no history, at most once a second of a meter and a queue, and
+    /// [of so many](THROTTLED_MAX) of them; all of it is [counted](crate::contract::LimitCounts).
+    Throttled {
+        /// Which limit.
+        limit: LimitName,
+        /// The meter's partition.
+        partition: Option<Partition>,
+        /// How many calls stood ready there, each the first of its lane when it came.
+        wanted: u64,
+        /// How many of them went in the same claim.
+        granted: u64,
     },
     /// It was started, and paid.
     Started {

@@ -28,6 +28,7 @@ mod remove;
 mod snapshot;
 mod sorted;
 mod standing;
+mod throttled;
 mod totals;
 mod transient;
 mod waiting;
@@ -84,6 +85,8 @@ pub struct Scheduler {
     /// What heads waited where they stood before, if they did.
     stood: HashMap<LaneSlot, LineWaits, Hashing>,
     watching: Watching,
+    /// Meters that let calls go in the claim that is being served.
+    granting: Vec<MeterSlot>,
     /// When calls were accepted, as far as that is measured.
     acceptances: Acceptances,
     /// Lanes whose head may have changed.

@@ -307,6 +307,6 @@ pub async fn a_call_that_waits_for_an_unknown_limit_is_told_once_for_each_meter(
     assert_eq!(history.into_iter().filter(is_unknown).count(), 2, "once, however often it starts");
     let totals = world.store().totals().await.unwrap();
     let strict = totals.queues.into_iter().find(|totals| totals.name == queue("strict")).unwrap();
-    let counted = [(limit_name("none"), LimitCounts { unknown: 2 })];
+    let counted = [(limit_name("none"), LimitCounts { unknown: 2, ..<_>::default() })];
     assert_eq!(strict.counts.limits, counted.into());
 }

@@ -1,5 +1,5 @@
-//! Counting what happens at limits and to calls. How long anything took is not among it: only the
-//! scheduler knows.
+//! Counting what happens at limits and to calls. How long anything took, and which claims left how many
+//! waiting where, is not among it: only the scheduler knows.
 
 use super::{MeterKey, Naive};
 use crate::contract::{Ask, LimitTotals, QueueState, QueueTotals, Refusal, StoreTotals, Totals};
@@ -43,6 +43,7 @@ impl Naive {
         match what {
             What::Enqueued { .. } => counts.enqueued += 1,
             What::Unknown { limit, .. } => counts.at_limit(limit).unknown += 1,
+            What::Throttled { .. } => {}
             What::Started { .. } => {
                 counts.started += 1;
                 counts.retries += u64::from(tried != Attempts::default());

@@ -140,7 +140,9 @@ impl World {
             }
         };
         self.effects.extend(self.scheduler.take_effects());
-        self.events.extend(self.scheduler.take_events());
+        // What claims left waiting is told as it happens, and not when effects are applied again.
+        let is_effect = |event: &Event| !matches!(event.what, What::Throttled { .. });
+        self.events.extend(self.scheduler.take_events().into_iter().filter(is_effect));
         answers
     }
 
@@ -428,8 +430,12 @@ fn compared_meter(state: MeterState) -> MeterState {
     MeterState { admitted: Tally::default(), of_limit, ..state }
 }
 
-/// Without how long anything took.
-fn compared_totals(totals: QueueTotals) -> QueueTotals {
+/// Without how long anything took, and what claims left waiting.
+fn compared_totals(mut totals: QueueTotals) -> QueueTotals {
+    for counts in totals.counts.limits.values_mut() {
+        (counts.wanted, counts.granted) = (0, 0);
+    }
+    totals.counts.limits.retain(|_, counts| counts.unknown > 0);
     let (dwell, lateness) = (Histogram::default(), Histogram::default());
     QueueTotals { counts: QueueCounts { dwell, lateness, ..totals.counts }, ..totals }
 }

@@ -11,6 +11,7 @@ use crate::lanes::effect::Effect;
 use crate::lanes::queue::LEASE_MAX;
 use crate::meter::Cause;
 use crate::name::QueueName;
+use crate::rule::Opening;
 use crate::time::{Now, Span, Timestamp};
 use smallvec::SmallVec;
 
@@ -34,6 +35,7 @@ impl Scheduler {
             };
             started.extend(self.try_head(lane, now, expires));
         }
+        self.end_granting();
         if started.len() < most {
             let asking = self.lanes.queue_mut(queue);
             asking.asks_until = asking.asks_until.max(now.at.plus(claim.asks));
@@ -90,6 +92,10 @@ impl Scheduler {
             let wakes = self.looked_at_again(meter, queue, blocker, now);
             self.withdraw(meter, queue, wakes.map(|at| (at, self.slack(head))));
             self.refused_at(meter, queue);
+            // At one that is open others go first, and it is no limit that is in the way.
+            if blocker.opening != Opening::At(now.at) {
+                self.throttled(meter, lane);
+            }
             if blocker.cause == Cause::Turn {
                 self.yielding.insert((meter, queue));
             }
@@ -152,6 +158,7 @@ impl Scheduler {
         self.observe(&effect);
         self.count_start(head.call, &waits);
         self.count_started(lane, head, now);
+        self.granted(head);
         self.start_at(head.call, lease.token, Start { now, expires, waits });
         self.effects.push(effect);
         self.rehead();

@@ -3,6 +3,7 @@
 
 use super::Scheduler;
 use super::calls::{CallSlot, MeterSlot};
+use super::throttled::Throttles;
 use crate::lanes::act::Door;
 use crate::lanes::call::{Attempts, CallId, DeathCause, End, NewCall};
 use crate::lanes::effect::Effect;
@@ -23,6 +24,8 @@ pub(super) struct Watching {
     may_park: bool,
     /// A start that was settled; what becomes of its call follows.
     settling: Option<Settling>,
+    /// Where it was told that calls wait.
+    pub(super) throttles: Throttles,
     events: Vec<Event>,
 }
 
@@ -50,6 +53,11 @@ impl Watching {
     /// An act begins.
     pub(super) fn enter(&mut self, door: Door) {
         self.may_park = door == Door::Parks;
+    }
+
+    /// Whether all events are made.
+    pub(super) fn is_all(&self) -> bool {
+        self.watch == Watch::Everything
     }
 
     /// Whether calls that are accepted may wait for limits that nobody defined.
@@ -99,7 +107,7 @@ impl Scheduler {
 
     fn make_events(&mut self, effect: &Effect) {
         self.watching.told = effect.now().or(self.watching.told);
-        let is_all = self.watching.watch == Watch::Everything;
+        let is_all = self.watching.is_all();
         match effect {
             Effect::Accepted { id, call, .. } => {
                 let tells = self.tells_accepted(call);
@@ -242,7 +250,7 @@ impl Scheduler {
         self.tell(slot, at, What::Settled { token, attempt, started, waits, outcome, report });
     }
 
-    fn tell(&mut self, slot: CallSlot, at: Now, what: What) {
+    pub(super) fn tell(&mut self, slot: CallSlot, at: Now, what: What) {
         let call = &self.calls[slot];
         let lane = &self.lanes[call.lane];
         let (queue, lane) = (self.lanes.queue(lane.queue).name.clone(), lane.name.clone());

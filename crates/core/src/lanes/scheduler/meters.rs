@@ -72,6 +72,8 @@ pub(super) struct MeterBook {
     pub(super) owed: u32,
     /// It is among those that may be forgotten.
     pub(super) is_listed: bool,
+    /// How many went from here in the claim that is being served.
+    pub(super) granted: u32,
     pub(super) partition: Option<Partition>,
     /// `None`: as new.
     pub(super) meter: Option<Box<Meter>>,
@@ -332,6 +334,7 @@ impl Meters {
             birth: self.births,
             owed: 0,
             is_listed: false,
+            granted: 0,
             partition: partition.cloned(),
             meter: None,
             vtime: 0,

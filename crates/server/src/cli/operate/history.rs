@@ -161,6 +161,13 @@ pub(super) fn event(event: &Value, now: Timestamp) -> String {
         }
         "ended" => format!("ended: {}", text(event, "end")),
         "unknown" => format!("waits for the limit {}, which nobody defined", text(event, "limit")),
+        "throttled" => {
+            let (granted, wanted) = (text(event, "granted"), text(event, "wanted"));
+            format!(
+                "waits at the limit {}, which let {granted} of {wanted} go",
+                text(event, "limit")
+            )
+        }
         other => other.to_owned(),
     };
     format!("{}  call {} of {place}  {what}", when(event, "at", now), text(event, "call"))

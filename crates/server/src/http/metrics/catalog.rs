@@ -75,6 +75,8 @@ metrics! {
     QUEUE_DWELL = "tollgate_queue_dwell_seconds", Histogram, ["queue"], "From when a call was accepted to its first start.";
     QUEUE_LATENESS = "tollgate_queue_lateness_seconds", Histogram, ["queue"], "From when a call could have started to its start, if a worker was asking by then.";
     QUEUE_UNKNOWN = "tollgate_queue_unknown_total", Counter, ["queue", "limit"], "Calls that were accepted and wait for the limit, which nobody had defined.";
+    QUEUE_WANTED = "tollgate_queue_throttled_wanted_total", Counter, ["queue", "limit"], "Calls that stood ready at a meter of the limit when it let fewer go, summed over the claims that found it so.";
+    QUEUE_GRANTED = "tollgate_queue_throttled_granted_total", Counter, ["queue", "limit"], "Those of them that went in the same claim.";
     LIMIT_WAITING = "tollgate_limit_waiting", Gauge, ["limit"], "Who stands at the limit's global meter: heads of lanes, or in memory the weight of calls.";
     LIMIT_IN_FLIGHT = "tollgate_limit_in_flight", Gauge, ["limit"], "Slots that are held at the limit's global meter.";
     LIMIT_CLOSED = "tollgate_limit_closed", Gauge, ["limit"], "1 if the limit's global meter is closed.";

@@ -17,7 +17,9 @@ pub(super) fn write(queues: &[(&QueueTotals, &str)], caller: &Caller, page: &mut
             // What is not the caller's to know has no name, and goes with the others.
             let limit = if limit.is_empty() { OTHER } else { limit };
             let sums = limits.entry(limit).or_default();
-            sums.iter_mut().zip(values(counts)).for_each(|(sum, more)| *sum += more);
+            sums.iter_mut()
+                .zip(values(counts))
+                .for_each(|(sum, more)| *sum = sum.saturating_add(more));
         }
         let met = limits.into_iter().filter(|(_, sums)| *sums != [0; COLUMNS]);
         met.map(|(limit, sums)| Row {
@@ -27,15 +29,17 @@ pub(super) fn write(queues: &[(&QueueTotals, &str)], caller: &Caller, page: &mut
             histograms: Vec::new(),
         })
     });
-    let columns = [&metric::QUEUE_UNKNOWN].map(Column::of).into();
+    let columns = [&metric::QUEUE_UNKNOWN, &metric::QUEUE_WANTED, &metric::QUEUE_GRANTED]
+        .map(Column::of)
+        .into();
     Table { label: "queue", columns, histograms: &[], rows: rows.collect() }.write(page);
 }
 
 /// How many values [`values`] gives.
-const COLUMNS: usize = 1;
+const COLUMNS: usize = 3;
 
 /// In the order of the columns.
 fn values(counts: &LimitCounts) -> [u64; COLUMNS] {
-    let LimitCounts { unknown } = *counts;
-    [unknown]
+    let LimitCounts { unknown, wanted, granted } = *counts;
+    [unknown, wanted, granted]
 }

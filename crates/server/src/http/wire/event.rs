@@ -11,7 +11,7 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use tollgate::Now;
 use tollgate::flows::AwaitingStep;
-use tollgate::lanes::{Event, What, event};
+use tollgate::lanes::{Event, Partition, What, event};
 
 /// What happened to a call.
 #[derive(Debug, Serialize)]
@@ -37,6 +37,13 @@ enum WhatWire {
         machine: Option<String>,
         #[serde(skip_serializing_if = "Option::is_none")]
         step: Option<String>,
+    },
+    Throttled {
+        limit: String,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        partition: Option<String>,
+        wanted: u64,
+        granted: u64,
     },
     Started {
         attempt: u32,
@@ -88,6 +95,7 @@ pub(in crate::http) fn name(event: &Event) -> &'static str {
     match event.what {
         What::Enqueued { .. } => "enqueued",
         What::Unknown { .. } => "unknown",
+        What::Throttled { .. } => "throttled",
         What::Started { .. } => "started",
         What::Settled { .. } => "settled",
         What::Ended { .. } => "ended",
@@ -101,6 +109,7 @@ impl WhatWire {
             let waits = waits.iter();
             waits.map(|(limit, span)| (caller.shown(limit).to_owned(), SpanWire(*span))).collect()
         };
+        let shown = |it: &Option<Partition>| it.as_ref().map(|it| it.as_str().to_owned());
         match &event.what {
             What::Enqueued { .. } => Self::Enqueued,
             What::Unknown { limit, partition, begins: _ } => {
@@ -108,11 +117,17 @@ impl WhatWire {
                     AwaitingStep::of(event).map(|it| (it.machine, it.step)).unzip();
                 Self::Unknown {
                     limit: caller.shown(limit).to_owned(),
-                    partition: partition.as_ref().map(|it| it.as_str().to_owned()),
+                    partition: shown(partition),
                     machine,
                     step: step.flatten(),
                 }
             }
+            What::Throttled { limit, partition, wanted, granted } => Self::Throttled {
+                limit: caller.shown(limit).to_owned(),
+                partition: shown(partition),
+                wanted: *wanted,
+                granted: *granted,
+            },
             What::Started { attempt, waits: waited, .. } => {
                 Self::Started { attempt: *attempt, waits: waits(waited) }
             }

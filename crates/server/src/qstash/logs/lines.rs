@@ -72,7 +72,8 @@ pub(super) fn lines(event: &Event, before: Before) -> Vec<Line> {
         What::Revived => vec![Line::again(at, at.at)],
         What::Started { .. } => vec![Line::new(at.wall, State::Active)],
         // QStash knows no limit that is not there: those of its messages come along with them.
-        What::Ended { .. } | What::Unknown { .. } => Vec::new(),
+        What::Unknown { .. } => Vec::new(),
+        What::Ended { .. } | What::Throttled { .. } => Vec::new(),
     }
 }
 

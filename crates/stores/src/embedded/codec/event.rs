@@ -24,6 +24,7 @@ const ENQUEUED_IN_ENVELOPE: u8 = 9;
 const STARTED_TOLD: u8 = 10;
 /// That a call waits for a limit which nobody had defined.
 const UNKNOWN: u8 = 11;
+const THROTTLED: u8 = 12;
 
 const DONE: u8 = 0;
 const FAILED: u8 = 1;
@@ -51,6 +52,7 @@ pub(super) fn write(event: &Event, end: Option<End>, out: &mut Output<'_>) {
         (What::Ended { .. }, _) => ENDED,
         (What::Revived, _) => REVIVED,
         (What::Unknown { .. }, _) => UNKNOWN,
+        (What::Throttled { .. }, _) => THROTTLED,
     });
     out.number(*id);
     out.now(*at);
@@ -66,6 +68,11 @@ pub(super) fn write(event: &Event, end: Option<End>, out: &mut Output<'_>) {
         What::Unknown { limit, partition, begins } => {
             meter::write_name(limit, partition.as_ref(), out);
             out.bytes(begins);
+        }
+        What::Throttled { limit, partition, wanted, granted } => {
+            meter::write_name(limit, partition.as_ref(), out);
+            out.number(*wanted);
+            out.number(*granted);
         }
         What::Started { token, attempt, waits, is_told: _ } => {
             out.number(*token);
@@ -125,6 +132,11 @@ pub(super) fn read(input: &mut Input<'_>) -> Result<(Event, Option<Event>), Code
         UNKNOWN => {
             let (limit, partition) = meter::read_name(input)?;
             What::Unknown { limit, partition, begins: input.bytes()?.into() }
+        }
+        THROTTLED => {
+            let (limit, partition) = meter::read_name(input)?;
+            let (wanted, granted) = (input.number()?, input.number()?);
+            What::Throttled { limit, partition, wanted, granted }
         }
         0 => return Err(input.damaged("no tag")),
         other => return Err(newer("tag", other)),

@@ -191,6 +191,8 @@ impl Writer {
     fn submit(&mut self) {
         if self.batch.is_empty() {
             if self.submitted == 0 && self.held.is_empty() {
+                // A claim that starts nothing may tell who waits, and that is in no history.
+                self.listeners.stream.tell(std::mem::take(&mut self.cargo.events));
                 let replies = std::mem::take(&mut self.cargo.replies);
                 replies.into_iter().for_each(|reply| reply(Ok(())));
             }

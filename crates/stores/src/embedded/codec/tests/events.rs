@@ -40,6 +40,9 @@ fn what() -> impl Strategy<Value = What> {
         (meter_name(), fields::bytes()).prop_map(|((limit, partition), begins)| {
             What::Unknown { limit, partition, begins: begins.into() }
         }),
+        (meter_name(), number(), number()).prop_map(|((limit, partition), wanted, granted)| {
+            What::Throttled { limit, partition, wanted, granted }
+        }),
     ]
 }
 
@@ -92,36 +95,63 @@ proptest! {
     }
 
     #[test]
-    fn any_bytes_are_an_event_or_refused(tag in 0..12_u8, rest in any::<Vec<u8>>()) {
+    fn any_bytes_are_an_event_or_refused(tag in 0..13_u8, rest in any::<Vec<u8>>()) {
         let _ = decode_events(&[&[tag], &rest[..]].concat());
+    }
+}
+
+fn at(nanos: u64) -> Timestamp {
+    Timestamp::from_nanos(1_780_000_000_000_000_000 + nanos)
+}
+
+fn of(what: What) -> Event {
+    Event {
+        at: Now { at: at(5), wall: at(2) },
+        call: CallId(300),
+        queue: QueueName::new("mail").unwrap(),
+        lane: LaneName::new("ü").unwrap(),
+        what,
+    }
+}
+
+#[test]
+fn what_calls_meet_at_limits_is_written_as_it_always_was() {
+    let limit = LimitName::new("stripe").unwrap();
+    let unknown = |partition: Option<&str>, begins: &[u8]| {
+        let partition = partition.map(|it| Partition::new(it).unwrap());
+        of(What::Unknown { limit: limit.clone(), partition, begins: begins.into() })
+    };
+    let (partition, wanted, granted) = (Some(Partition::new("a").unwrap()), 5, 3);
+    let throttled = What::Throttled { limit: limit.clone(), partition, wanted, granted };
+    let golden = [
+        (
+            "0b ac02 8580c8a19b92f5d91805 046d61696c 02c3bc 01 06737472697065 0161 027b7d",
+            unknown(Some("a"), b"{}"),
+        ),
+        ("0b ac02 8580c8a19b92f5d91805 046d61696c 02c3bc 00 06737472697065 00", unknown(None, b"")),
+        (
+            "0c ac02 8580c8a19b92f5d91805 046d61696c 02c3bc 01 06737472697065 0161 05 03",
+            of(throttled),
+        ),
+    ];
+    for (hex, event) in golden {
+        assert_eq!(written(&event), bytes(hex), "{event:?}");
+        assert_eq!(decode_events(&bytes(hex)), Ok((event, None)));
     }
 }
 
 #[test]
 fn events_are_written_as_they_always_were() {
-    let instant = |nanos: u64| Timestamp::from_nanos(1_780_000_000_000_000_000 + nanos);
-    let of = |what| Event {
-        at: Now { at: instant(5), wall: instant(2) },
-        call: CallId(300),
-        queue: QueueName::new("mail").unwrap(),
-        lane: LaneName::new("ü").unwrap(),
-        what,
-    };
     let waits: Waits = [(LimitName::new("stripe").unwrap(), Span::from_nanos(9))].into();
-    let started = Now { at: instant(4), wall: instant(4) };
+    let started = Now { at: at(4), wall: at(4) };
     let reported = |outcome, report: &[u8]| {
         let (waits, report) = ([].into(), report.into());
         of(What::Settled { token: 7, attempt: 2, started, waits, outcome, report })
     };
     let settled = |outcome| reported(outcome, b"");
-    let again_at = instant(8);
+    let again_at = at(8);
     let accepted =
         |envelope: &[u8]| of(What::Enqueued { payload: Payload::new(envelope, b"").unwrap() });
-    let unknown = |partition: Option<&str>, begins: &[u8]| {
-        let partition = partition.map(|it| Partition::new(it).unwrap());
-        let limit = LimitName::new("stripe").unwrap();
-        of(What::Unknown { limit, partition, begins: begins.into() })
-    };
     let golden = [
         ("01 ac02 8580c8a19b92f5d91805 046d61696c 02c3bc", accepted(b"")),
         (
@@ -149,11 +179,6 @@ fn events_are_written_as_they_always_were() {
             of(What::Ended { end: End::Dead, attempts: 3 }),
         ),
         ("06 ac02 8580c8a19b92f5d91805 046d61696c 02c3bc", of(What::Revived)),
-        (
-            "0b ac02 8580c8a19b92f5d91805 046d61696c 02c3bc 01 06737472697065 0161 027b7d",
-            unknown(Some("a"), b"{}"),
-        ),
-        ("0b ac02 8580c8a19b92f5d91805 046d61696c 02c3bc 00 06737472697065 00", unknown(None, b"")),
         ("09 ac02 8580c8a19b92f5d91805 046d61696c 02c3bc 0402007b7d", accepted(b"{}")),
     ];
     for (hex, event) in golden {
