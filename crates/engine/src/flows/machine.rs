@@ -7,10 +7,8 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::future::Future;
 use tollgate_core::Timestamp;
+use tollgate_core::flow::CRASHES_MAX_DEFAULT;
 use tollgate_core::lanes::Lease;
-
-/// How often a worker may die at a step or a task, where nothing else is said.
-pub(super) const CRASHES_MAX_DEFAULT: u32 = 3;
 
 /// What a step may fail with.
 pub type StepError = Box<dyn std::error::Error + Send + Sync>;

@@ -218,17 +218,29 @@ async fn a_task_that_takes_too_long_is_dropped_and_tried_again() {
 }
 
 #[tokio::test]
-async fn a_task_whose_workers_die_again_and_again_fails_its_run() {
-    let opened = Opened::new().await;
-    let flows = opened.gate().flows();
-    flows.register(Workflow::new("w").task(Task::new("a", "t")).build().unwrap()).await.unwrap();
-    let id = start(&flows, "w", json!(1)).await;
-    for _ in 0..3 {
-        assert_eq!(flows.claim_tasks("t", 1, Span::ZERO, None).await.unwrap().len(), 1);
-        opened.clock.advance(Span::from_secs(31));
+async fn a_task_whose_workers_die_as_often_as_it_says_fails_its_run() {
+    for (retry, deaths) in [(Retry::default(), 3), (Retry::default().crashes_max(5), 5)] {
+        let opened = Opened::new().await;
+        let flows = opened.gate().flows();
+        let workflow = Workflow::new("w").task(Task::new("a", "t").retry(retry)).build().unwrap();
+        flows.register(workflow.clone()).await.unwrap();
+        let kept = flows.workflow("w").await.unwrap().unwrap().workflow;
+        assert_eq!(kept.spec(), workflow.spec(), "as it is written down");
+        for (times, is_made) in [(deaths - 1, true), (deaths, false)] {
+            let id = start(&flows, "w", json!(1)).await;
+            for _ in 0..times {
+                assert_eq!(flows.claim_tasks("t", 1, Span::ZERO, None).await.unwrap().len(), 1);
+                opened.clock.advance(Span::from_secs(31));
+            }
+            let mut tasks = serve(&opened, "t", echo);
+            if is_made {
+                assert_eq!(gives(&flows, &id).await, json!({ "a": 1 }));
+            } else {
+                let reason = format!("its worker died {deaths} times");
+                assert_eq!(fails(&flows, &id).await, reason);
+                assert!(tasks.heard.try_recv().is_err(), "it was not made once more");
+            }
+            tasks.stop().await;
+        }
     }
-    let mut tasks = serve(&opened, "t", echo);
-    assert_eq!(fails(&flows, &id).await, "its worker died 3 times");
-    assert!(tasks.heard.try_recv().is_err(), "it was not made once more");
-    tasks.stop().await;
 }

@@ -124,6 +124,11 @@ fn check_retry(task: &Task) -> Result<(), WorkflowError> {
         1..=ATTEMPTS_MAX => {}
         _ => return Err(WorkflowError::AttemptsTooMany { task: name(), attempts }),
     }
+    match retry.crashes_max {
+        0 => return Err(WorkflowError::CrashesZero { task: name() }),
+        1..=ATTEMPTS_MAX => {}
+        crashes_max => return Err(WorkflowError::CrashesTooMany { task: name(), crashes_max }),
+    }
     if first > most {
         return Err(WorkflowError::RetryOrder { task: name(), first, most });
     }

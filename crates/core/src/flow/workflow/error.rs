@@ -204,6 +204,22 @@ pub enum WorkflowError {
         /// How many.
         attempts: u32,
     },
+    /// It would have failed before it is tried.
+    #[error("task {task} fails after no death of its worker: allow at least 1")]
+    CrashesZero {
+        /// Which task.
+        task: String,
+    },
+    /// It would kill workers for ever.
+    #[error(
+        "task {task} may have its worker die {crashes_max} times, and the most is {ATTEMPTS_MAX}: allow fewer"
+    )]
+    CrashesTooMany {
+        /// Which task.
+        task: String,
+        /// How often.
+        crashes_max: u32,
+    },
     /// The longest wait is shorter than the first.
     #[error(
         "task {task} waits {first} after a failure, and at most {most}: make the longest wait at least the first"

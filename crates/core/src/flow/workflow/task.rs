@@ -1,6 +1,7 @@
 //! A task as it is written: what is to be done, after what, under which limits. Checked when its
 //! workflow is built.
 
+use crate::flow::CRASHES_MAX_DEFAULT;
 use crate::time::Span;
 use serde_json::Value;
 
@@ -110,6 +111,8 @@ pub struct Retry {
     pub most: Span,
     /// How waits grow.
     pub kind: RetryKind,
+    /// How often a worker may die at it before it has failed; such deaths are no attempts.
+    pub crashes_max: u32,
 }
 
 /// How the waits after failures grow.
@@ -283,22 +286,32 @@ impl Retry {
     /// So many attempts, with the same wait in between.
     pub fn fixed(attempts: u32, wait: impl Into<Span>) -> Self {
         let wait = wait.into();
-        Self { attempts, first: wait, most: wait, kind: RetryKind::Fixed }
+        Self::of(attempts, (wait, wait), RetryKind::Fixed)
     }
 
     /// So many attempts; each wait is longer by the first one, up to the longest.
     pub fn linear(attempts: u32, first: impl Into<Span>, most: impl Into<Span>) -> Self {
-        Self { attempts, first: first.into(), most: most.into(), kind: RetryKind::Linear }
+        Self::of(attempts, (first.into(), most.into()), RetryKind::Linear)
     }
 
     /// So many attempts; each wait is twice as long, up to the longest.
     pub fn exponential(attempts: u32, first: impl Into<Span>, most: impl Into<Span>) -> Self {
-        Self { attempts, first: first.into(), most: most.into(), kind: RetryKind::Exponential }
+        Self::of(attempts, (first.into(), most.into()), RetryKind::Exponential)
     }
 
     /// One attempt.
     pub fn none() -> Self {
         Self::fixed(1, Span::ZERO)
+    }
+
+    fn of(attempts: u32, (first, most): (Span, Span), kind: RetryKind) -> Self {
+        Self { attempts, first, most, kind, crashes_max: CRASHES_MAX_DEFAULT }
+    }
+
+    /// How often a worker may die at it before it has failed; 3 times by default.
+    #[must_use]
+    pub fn crashes_max(self, crashes_max: u32) -> Self {
+        Self { crashes_max, ..self }
     }
 
     /// How long the task waits after its failure number `failures`, counted from 1; `None`: it has failed

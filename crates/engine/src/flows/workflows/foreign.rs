@@ -5,7 +5,6 @@ use super::task_queue;
 use super::tasks::TaskOutcome;
 use crate::envelope::Envelope;
 use crate::error::Error;
-use crate::flows::machine::CRASHES_MAX_DEFAULT;
 use crate::flows::worker::given_up;
 use crate::flows::{FlowError, Flows};
 use crate::lanes::Outcome;
@@ -61,14 +60,15 @@ impl<S: Lanes + 'static> Flows<S> {
             self.settle_left(start, Outcome::dead()).await?;
             return Ok(None);
         };
-        if let Some(reason) = given_up(tried, CRASHES_MAX_DEFAULT) {
+        let (timeout, retry) = self.bounds_of(&card).await?;
+        if let Some(reason) = given_up(tried, retry.crashes_max) {
             let settle = Settle::new(start, Settlement::Done);
             let failed = TaskOutcome::Failed { reason };
             let left = self.settle_made(settle, &card, tried, failed).await?;
             self.settle_left(start, left).await?;
             return Ok(None);
         }
-        let until = call.started.at.plus(self.timeout_of(&card).await?);
+        let until = call.started.at.plus(timeout);
         Ok(Some(ClaimedTask { call, card, until }))
     }
 

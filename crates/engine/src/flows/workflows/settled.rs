@@ -39,8 +39,7 @@ impl<S: Lanes + 'static> Flows<S> {
         tried: Attempts,
         outcome: TaskOutcome,
     ) -> Result<Outcome, Error> {
-        let workflow = self.workflow_of(&card.workflow, card.version).await?;
-        let retry = workflow.task(&card.task).map(|task| task.retry).unwrap_or_default();
+        let (_, retry) = self.bounds_of(card).await?;
         let reason = match outcome {
             TaskOutcome::Done(output) => return self.task_done(settle, card, &output).await,
             TaskOutcome::Limited(pause) => return Ok(left(Outcome::limited(pause), &settle)),

@@ -4,7 +4,6 @@ use super::card::Card;
 use super::task_queue;
 use crate::error::Error;
 use crate::flows::Flows;
-use crate::flows::machine::CRASHES_MAX_DEFAULT;
 use crate::flows::worker::given_up;
 use crate::lanes::{Job, Outcome, Worked};
 use serde::Serialize;
@@ -14,10 +13,10 @@ use std::future::{Future, pending};
 use std::pin::Pin;
 use std::sync::Arc;
 use tokio::sync::watch;
-use tollgate_core::Span;
 use tollgate_core::contract::Lanes;
-use tollgate_core::flow::workflow::TASK_TIMEOUT_DEFAULT;
+use tollgate_core::flow::workflow::{Retry, TASK_TIMEOUT_DEFAULT};
 use tollgate_core::lanes::{ActError, Lease, Settle, Settlement};
+use tollgate_core::{Span, Timestamp};
 
 /// A task to be made.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -32,6 +31,8 @@ pub struct TaskJob {
     pub input: Box<[u8]>,
     /// Which attempt it is, from 1.
     pub attempt: u32,
+    /// When it was let go.
+    pub started: Timestamp,
     /// What it is settled with. Its token is higher than that of every attempt before.
     pub lease: Lease,
 }
@@ -223,16 +224,17 @@ where
     F: Future<Output = Result<T, TaskFailure>> + Send + 'static,
     T: Serialize + Send + 'static,
 {
-    if let Some(reason) = given_up(job.tried, CRASHES_MAX_DEFAULT) {
+    let (timeout, retry) = flows.bounds_of(card).await?;
+    if let Some(reason) = given_up(job.tried, retry.crashes_max) {
         return Ok(TaskOutcome::Failed { reason });
     }
-    let timeout = flows.timeout_of(card).await?;
     let task = TaskJob {
         run: card.run.clone(),
         task: card.task.clone(),
         item: card.item.map(|(item, _)| item),
         input: job.body,
         attempt: job.attempt,
+        started: job.started,
         lease: job.lease,
     };
     let made = crate::flows::worker::unless_it_panics(handler(task));
@@ -253,9 +255,10 @@ where
 }
 
 impl<S: Lanes + 'static> Flows<S> {
-    /// How long a task may take.
-    pub(super) async fn timeout_of(&self, card: &Card) -> Result<Span, Error> {
+    /// How long a task may take, and how often it is tried.
+    pub(super) async fn bounds_of(&self, card: &Card) -> Result<(Span, Retry), Error> {
         let workflow = self.workflow_of(&card.workflow, card.version).await?;
-        Ok(workflow.task(&card.task).map_or(TASK_TIMEOUT_DEFAULT, |task| task.timeout))
+        let task = workflow.task(&card.task);
+        Ok(task.map_or((TASK_TIMEOUT_DEFAULT, Retry::default()), |it| (it.timeout, it.retry)))
     }
 }

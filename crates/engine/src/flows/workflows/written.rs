@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tollgate_core::Span;
+use tollgate_core::flow::CRASHES_MAX_DEFAULT;
 use tollgate_core::flow::workflow::{
     Comparison, KeyedRateLimit, RateLimit, Retry, RetryKind, TASK_TIMEOUT_DEFAULT, Task,
     TaskPartition, TaskToll, TaskWeight, When, WorkflowSpec,
@@ -90,6 +91,8 @@ struct RetryText {
     most: Option<SpanText>,
     #[serde(default)]
     kind: RetryKindText,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    crashes_max: Option<u32>,
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
@@ -256,7 +259,9 @@ impl From<Retry> for RetryText {
             RetryKind::Exponential => RetryKindText::Exponential,
         };
         let (first, most) = (Some(SpanText(retry.first)), Some(SpanText(retry.most)));
-        Self { attempts: retry.attempts, first, most, kind }
+        // As it is usually, it is not said: workflows stay as they were written before it could be.
+        let crashes_max = Some(retry.crashes_max).filter(|it| *it != CRASHES_MAX_DEFAULT);
+        Self { attempts: retry.attempts, first, most, kind, crashes_max }
     }
 }
 
@@ -265,11 +270,12 @@ impl From<RetryText> for Retry {
         let usual = Self::default();
         let first = text.first.map_or(usual.first, |span| span.0);
         let most = text.most.map_or(usual.most.max(first), |span| span.0);
-        match text.kind {
+        let retry = match text.kind {
             RetryKindText::Fixed => Self::fixed(text.attempts, first),
             RetryKindText::Linear => Self::linear(text.attempts, first, most),
             RetryKindText::Exponential => Self::exponential(text.attempts, first, most),
-        }
+        };
+        retry.crashes_max(text.crashes_max.unwrap_or(CRASHES_MAX_DEFAULT))
     }
 }
 

@@ -116,6 +116,8 @@ fn a_task_that_could_never_start_or_end_is_refused() {
     assert_told(task("x").concurrency(u64::MAX), ["cannot be", "the most is"]);
     assert_told(retry(Retry::fixed(0, MINUTE)), ["no attempts", "at least 1"]);
     assert_told(retry(Retry::fixed(ATTEMPTS_MAX + 1, MINUTE)), ["100001", "allow fewer"]);
+    assert_told(retry(Retry::none().crashes_max(0)), ["no death", "at least 1"]);
+    assert_told(retry(Retry::none().crashes_max(ATTEMPTS_MAX + 1)), ["100001", "allow fewer"]);
     assert_told(retry(Retry::linear(2, MINUTE, Span::ZERO)), ["at most 0s", "at least the first"]);
     assert_told(retry(Retry::fixed(2, long)), ["the most is", "shorten it"]);
 }
