@@ -4,6 +4,7 @@ mod children;
 mod cleared;
 mod crashes;
 mod ending;
+mod joins;
 mod kit;
 mod limits;
 mod signals;

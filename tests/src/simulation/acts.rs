@@ -64,8 +64,18 @@ impl Run {
         while self.random.one_in(3)
             && let Some(due) = self.workers.due_act(self.now.at)
         {
-            let Act { define, settle, cancel, revive, write, enqueue, count_down, needs, door } =
-                due;
+            let Act {
+                define,
+                settle,
+                cancel,
+                revive,
+                write,
+                enqueue,
+                count_down,
+                forget,
+                needs,
+                door,
+            } = due;
             act.define.extend(define);
             act.settle.extend(settle);
             act.cancel.extend(cancel);
@@ -73,6 +83,7 @@ impl Run {
             act.write.extend(write);
             act.enqueue.extend(enqueue);
             act.count_down.extend(count_down);
+            act.forget.extend(forget);
             act.needs.extend(needs);
             assert_eq!(door, act.door);
         }

@@ -41,6 +41,8 @@ pub struct Act {
     pub enqueue: Vec<NewCall>,
     /// Joins that come one closer.
     pub count_down: Vec<Count>,
+    /// Joins that nobody counts down any more: they are no more. One of the same key counts from its beginning.
+    pub forget: Vec<Key>,
     /// Records that must be there before, whatever they say.
     pub needs: Vec<Key>,
     /// What becomes of new calls that no rules let pass.
@@ -324,8 +326,9 @@ impl Act {
 
     /// How many changes there are.
     pub fn changes(&self) -> usize {
-        let Self { define, settle, cancel, revive, write, enqueue, count_down, needs, .. } = self;
-        let known = define.len() + settle.len() + cancel.len() + revive.len() + needs.len();
+        let Self { define, settle, cancel, revive, write, enqueue, count_down, forget, .. } = self;
+        let known = define.len() + settle.len() + cancel.len() + revive.len();
+        let known = known + forget.len() + self.needs.len();
         known + write.len() + enqueue.len() + count_down.len()
     }
 }

@@ -270,7 +270,7 @@ pub enum Effect {
         /// `None`: removed.
         bytes: Option<Box<[u8]>>,
     },
-    /// A join came closer.
+    /// A join came closer; with nothing left it is over, or forgotten.
     Counted {
         /// Which.
         key: Key,

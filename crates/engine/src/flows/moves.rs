@@ -12,7 +12,7 @@ use crate::flows::FlowError;
 use crate::lanes::{Job, Outcome};
 use serde::Serialize;
 use tollgate_core::contract::Lanes;
-use tollgate_core::flow::run::{Parent, Plan, Run};
+use tollgate_core::flow::run::{Parent, Plan, Run, Stands};
 use tollgate_core::lanes::{Act, ActError, Count, Door, Revision, Settle, Settlement};
 use tollgate_core::{Key, LimitName, QueueName, Span, Timestamp};
 
@@ -204,6 +204,10 @@ impl<S: Lanes + 'static> Flows<S> {
             if let Some(own) = own {
                 act.write.push(write(&key, own.revision, None)?);
             }
+        }
+        if matches!(run.stands, Stands::Joining { .. }) {
+            // Children that end from now on count for nobody.
+            act.forget.push(Key::new(&join_key(id, run.turn))?);
         }
         if let Some(parent) = &run.parent {
             self.tell_parent(&mut act, parent, wall).await?;

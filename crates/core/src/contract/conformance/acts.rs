@@ -121,6 +121,18 @@ pub async fn a_join_that_was_reached_is_opened_anew(stage: impl Stage) {
     assert!(matches!(counted[..], [(0, Some(_)), (1, None)]), "{counted:?}");
 }
 
+pub async fn a_join_that_is_forgotten_counts_from_its_beginning(stage: impl Stage) {
+    let mut world = World::new(stage).await;
+    let forget = || Act { forget: vec![key("join"), key("none")], ..Act::default() };
+    assert_eq!(world.act(counts([count(2)])).await.unwrap().counted, [(1, None)]);
+    world.act(forget()).await.unwrap();
+    assert_eq!(world.act(counts([count(2)])).await.unwrap().counted, [(1, None)]);
+    let refused = Act { needs: vec![key("none")], ..forget() };
+    assert_eq!(world.act(refused).await, Err(ActError::RecordMissing { at: 0 }));
+    let counted = world.act(counts([count(2)])).await.unwrap().counted;
+    assert!(matches!(counted[..], [(0, Some(_))]), "it was not forgotten: {counted:?}");
+}
+
 pub async fn a_join_that_counts_from_nothing_is_refused_when_it_opens(stage: impl Stage) {
     let mut world = World::new(stage).await;
     assert_eq!(world.act(counts([count(0)])).await, Err(ActError::CountFromZero { at: 0 }));

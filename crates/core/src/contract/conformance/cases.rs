@@ -182,6 +182,7 @@ macro_rules! lanes_conformance {
                 a_dedupe_key_is_forgotten_after_its_time,
                 a_dedupe_key_is_one_of_its_queue,
                 a_join_enqueues_its_call_when_it_has_counted_down,
+                a_join_that_is_forgotten_counts_from_its_beginning,
                 a_join_that_was_reached_is_opened_anew,
                 a_join_that_counts_from_nothing_is_refused_when_it_opens,
                 a_call_that_is_settled_in_the_act_can_be_cancelled_in_it,

@@ -57,6 +57,9 @@ impl Naive {
             let counted = self.count(count, now, &mut done);
             done.acted.counted.push(counted);
         }
+        for key in &act.forget {
+            self.joins.remove(key);
+        }
         // What the act enqueues was checked by what was known before.
         for (queue, (limit, partition), cost) in costs {
             self.learned.note(&queue, (&limit, partition.as_ref()), cost);

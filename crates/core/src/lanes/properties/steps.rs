@@ -66,6 +66,7 @@ pub(super) enum Step {
         is_right: bool,
         removes: bool,
     },
+    Forget(usize),
     Count {
         key: usize,
         from: u64,
@@ -214,5 +215,6 @@ pub(super) fn step() -> impl Strategy<Value = Step> {
             .prop_map(|(key, is_right, removes)| Step::Write { key, is_right, removes }),
         1 => (0..2_usize, 0..=3_u64, fresh())
             .prop_map(|(key, from, then)| Step::Count { key, from, then }),
+        1 => (0..2_usize).prop_map(Step::Forget),
     ]
 }

@@ -138,6 +138,7 @@ impl World {
                 let count_down = vec![Count { key: self::key(*key), from: *from, then }];
                 self.act(&Act { count_down, ..Act::default() })
             }
+            Step::Forget(key) => self.act(&Act { forget: vec![self::key(*key)], ..Act::default() }),
         };
         self.effects.extend(self.scheduler.take_effects());
         // What claims left waiting is told as it happens, and not when effects are applied again.

@@ -44,6 +44,11 @@ impl Scheduler {
             acted.enqueued.extend(enqueued.map(Enqueued::id));
         }
         acted.counted.extend(act.count_down.into_iter().map(|count| self.count_down(count, now)));
+        for key in act.forget {
+            if self.joins.contains_key(&key) {
+                self.emit(Effect::Counted { key, left: 0 });
+            }
+        }
         self.rehead();
         Ok(acted)
     }

@@ -2,7 +2,7 @@
 
 use super::card::{Card, Chore, ChoreKind};
 use super::record::{WorkflowRun, states};
-use super::{item_key, live_key, output_key, pending_key, task_queue};
+use super::{item_key, items_key, live_key, output_key, pending_key, task_queue};
 use crate::error::Error;
 use crate::flows::record::{Ended, Ending};
 use crate::flows::{FlowError, Flows, TRIES_MAX, ended_key, run_key, write};
@@ -43,6 +43,8 @@ pub(super) enum Moves<'a> {
 pub(super) struct Moved {
     pub(super) states: Vec<super::StateRecord>,
     calls: Vec<NewCall>,
+    /// The joins of its maps.
+    joins: Vec<Key>,
     pub(super) ending: Option<Ending>,
 }
 
@@ -148,7 +150,10 @@ impl<S: Lanes + 'static> Flows<S> {
                 let read = |source: Source<'_>| loaded.get(name_of(source)).map(|bytes| &**bytes);
                 let view = RunView { id, read: &read };
                 match advance(&mut progress, workflow, moves, view) {
-                    Ok(advanced) => return moved((id, run), &progress, advanced, moves),
+                    Ok(advanced) => {
+                        let moved = moved((id, run), &progress, advanced, moves)?;
+                        return Ok(Moved { joins: joins((id, run), workflow)?, ..moved });
+                    }
                     Err(AdvanceError::Unread { sources }) => sources
                         .into_iter()
                         .map(|source| name_of(source).to_owned())
@@ -175,7 +180,7 @@ impl<S: Lanes + 'static> Flows<S> {
         (run, revision): (WorkflowRun, Revision),
         moved: Moved,
     ) -> Result<(), Error> {
-        let Moved { states, calls, ending } = moved;
+        let Moved { states, calls, joins, ending } = moved;
         let was_pending = run.is_pending;
         let run = WorkflowRun { states, is_pending: false, ..run };
         act.enqueue.extend(calls);
@@ -184,6 +189,8 @@ impl<S: Lanes + 'static> Flows<S> {
             return Ok(());
         };
         act.enqueue.clear();
+        // Items that end from now on count for nobody.
+        act.forget.extend(joins);
         if revision != Revision(0) {
             act.write.push(write(&run_key(id), revision, None)?);
         }
@@ -320,7 +327,14 @@ fn moved(
         }
         RunEnd::Cancelled => Ending::Cancelled,
     });
-    Ok(Moved { states: states(progress), calls, ending })
+    Ok(Moved { states: states(progress), calls, joins: Vec::new(), ending })
+}
+
+/// The joins that a run's maps may have.
+fn joins((id, run): (&str, &WorkflowRun), workflow: &Workflow) -> Result<Vec<Key>, Error> {
+    let maps = workflow.tasks().iter().filter(|task| task.map.is_some());
+    let keys = maps.map(|task| Key::new(&items_key(id, &task.name, run.turn)));
+    Ok(keys.collect::<Result<_, _>>()?)
 }
 
 /// When a run is to have ended.
