@@ -1,6 +1,7 @@
 //! Runs of workflows: tasks after each other, under the limits of their types.
 
 mod caps;
+mod crashes;
 mod limits;
 mod maps;
 mod runs;
