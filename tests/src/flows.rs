@@ -7,6 +7,7 @@ mod ending;
 mod joins;
 mod kit;
 mod limits;
+mod rerun;
 mod signals;
 mod steps;
 mod versions;

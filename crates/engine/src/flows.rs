@@ -16,6 +16,7 @@ mod machine;
 mod moves;
 mod outcome;
 mod record;
+mod rerun;
 mod result;
 mod retention;
 mod signal;

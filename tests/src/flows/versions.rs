@@ -40,6 +40,23 @@ async fn a_run_of_an_older_version_is_brought_up_and_goes_on_in_the_new_one() {
 }
 
 #[tokio::test]
+async fn a_step_that_failed_is_of_its_own_version_when_it_is_made_again() {
+    let opened = Opened::new().await;
+    let flows = opened.gate().flows();
+    let odd = begin(&flows, run("odd", json!(1))).await;
+    for _ in 0..2 {
+        flows.worker(Second).until_drained().run().await.unwrap();
+        let reason = fails(&flows, &odd).await;
+        assert_eq!(reason, "version 2 cannot go on with step odd of version 1");
+        flows.rerun(&odd).await.unwrap();
+    }
+    let mut first = work(&opened, |step| Ok(done(step.state)));
+    assert_eq!(gives(&flows, &odd).await, json!(1));
+    assert_eq!(first.step().await, "odd");
+    first.stop().await;
+}
+
+#[tokio::test]
 async fn a_run_of_a_newer_version_waits_for_who_knows_it() {
     let opened = Opened::new().await;
     let flows = opened.gate().flows();

@@ -52,7 +52,7 @@ struct BodyRecord<'a> {
 
 #[derive(Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum WokenRecord {
+pub(super) enum WokenRecord {
     #[default]
     Plainly,
     Signals(Vec<SignalRecord>),
@@ -70,15 +70,37 @@ impl<'a> Body<'a> {
     pub(super) fn read(bytes: &'a [u8]) -> Result<Self, Error> {
         let BodyRecord { step, state, woken } =
             serde_json::from_slice(bytes).map_err(|error| not_ours(&error))?;
-        let woken = match woken {
-            WokenRecord::Plainly => Woken::Plainly,
-            WokenRecord::Signals(signals) => {
-                Woken::Signals(signals.into_iter().map(Into::into).collect())
+        Ok(Self { step, state: state.get().as_bytes(), woken: woken.into() })
+    }
+}
+
+impl WokenRecord {
+    pub(super) fn new(woken: &Woken) -> Result<Self, Error> {
+        Ok(match woken {
+            Woken::Plainly => Self::Plainly,
+            Woken::Signals(signals) => {
+                Self::Signals(signals.iter().map(SignalRecord::new).collect::<Result<_, _>>()?)
             }
-            WokenRecord::Timeout { turn, limits } => Woken::Timeout { turn, limits },
-            WokenRecord::Children { turn, children } => Woken::Children { turn, children },
-        };
-        Ok(Self { step, state: state.get().as_bytes(), woken })
+            Woken::Timeout { turn, limits } => {
+                Self::Timeout { turn: *turn, limits: limits.clone() }
+            }
+            Woken::Children { turn, children } => {
+                Self::Children { turn: *turn, children: *children }
+            }
+        })
+    }
+}
+
+impl From<WokenRecord> for Woken {
+    fn from(record: WokenRecord) -> Self {
+        match record {
+            WokenRecord::Plainly => Self::Plainly,
+            WokenRecord::Signals(signals) => {
+                Self::Signals(signals.into_iter().map(Into::into).collect())
+            }
+            WokenRecord::Timeout { turn, limits } => Self::Timeout { turn, limits },
+            WokenRecord::Children { turn, children } => Self::Children { turn, children },
+        }
     }
 }
 
@@ -95,20 +117,8 @@ pub(super) fn write(plan: &Plan, woken: &Woken) -> Result<Vec<u8>, Error> {
     serde_json::to_writer(&mut body, &plan.step).map_err(|error| not_ours(&error))?;
     body.extend_from_slice(b",\"state\":");
     body.extend_from_slice(&plan.state);
-    let woken = match woken {
-        Woken::Plainly => None,
-        Woken::Signals(signals) => {
-            let written = signals.iter().map(SignalRecord::new).collect::<Result<_, _>>()?;
-            Some(WokenRecord::Signals(written))
-        }
-        Woken::Timeout { turn, limits } => {
-            Some(WokenRecord::Timeout { turn: *turn, limits: limits.clone() })
-        }
-        Woken::Children { turn, children } => {
-            Some(WokenRecord::Children { turn: *turn, children: *children })
-        }
-    };
-    if let Some(woken) = woken {
+    if *woken != Woken::Plainly {
+        let woken = WokenRecord::new(woken)?;
         body.extend_from_slice(b",\"woken\":");
         serde_json::to_writer(&mut body, &woken).map_err(|error| not_ours(&error))?;
     }

@@ -41,7 +41,7 @@ impl<S: Lanes + 'static> Flows<S> {
                 return Ok(Cancelled::HadEnded);
             };
             let (queue, lane) = (queue_of(&kept.machine, kept.version)?, LaneName::new(run)?);
-            let mut act = self.end(run, (&kept, revision), Ending::Cancelled).await?;
+            let mut act = self.end(run, (&kept, revision), Ending::Cancelled, None).await?;
             act.cancel = self.calls_of(&queue, &lane).await?;
             match self.engine.act_own(act).await {
                 Ok(_) => {
@@ -50,7 +50,7 @@ impl<S: Lanes + 'static> Flows<S> {
                     let _ = self.engine.act_own(Act { cancel, ..Act::default() }).await?;
                     self.engine.run_changed(run);
                     self.sweep_in_time();
-                    let waited = Ended::of(&kept, Ending::Cancelled, kept.began).waited;
+                    let waited = Ended::of(&kept, Ending::Cancelled, None, kept.began).waited;
                     self.cancel_children(run, waited).await?;
                     return Ok(Cancelled::Now);
                 }
@@ -63,7 +63,11 @@ impl<S: Lanes + 'static> Flows<S> {
         Err(FlowError::Busy { run: run.to_owned() }.into())
     }
 
-    async fn calls_of(&self, queue: &QueueName, lane: &LaneName) -> Result<Vec<CallId>, Error> {
+    pub(super) async fn calls_of(
+        &self,
+        queue: &QueueName,
+        lane: &LaneName,
+    ) -> Result<Vec<CallId>, Error> {
         let query = CallsQuery {
             queue: queue.clone(),
             lane: Some(lane.clone()),

@@ -26,6 +26,69 @@ pub enum FlowError {
         /// Which.
         run: String,
     },
+    /// It ended otherwise than by a step or a task that failed.
+    #[error(
+        "run {run} did not fail at a step or a task: say where it is to go on, with `rerun_from` or `rerun_with`"
+    )]
+    DidNotFail {
+        /// Which.
+        run: String,
+    },
+    /// What a step was handed is not known any more.
+    #[error(
+        "of run {run} the state of step {step:?} is not kept;{kept} hand one in with `rerun_with`"
+    )]
+    StateNotKept {
+        /// Which run.
+        run: String,
+        /// Which step.
+        step: String,
+        /// Which state is.
+        kept: String,
+    },
+    /// Its second life would begin in the middle of the first.
+    #[error(
+        "a step of run {run} is still being made: wait until that is over, or its worker has lost its lease"
+    )]
+    StepUnderWay {
+        /// Which.
+        run: String,
+    },
+    /// Its parent counts it among those that ended.
+    #[error(
+        "run {run} is a child of {parent}, which lives and counts it as ended: wait until that has ended, too"
+    )]
+    ParentLives {
+        /// Which.
+        run: String,
+        /// Its parent.
+        parent: String,
+    },
+    /// A child that the step was given is not kept, or lives again.
+    #[error(
+        "the step of run {run} was given what its children gave, and {child} is not kept or lives again: hand in a step with `rerun_with`"
+    )]
+    ChildGone {
+        /// Which.
+        run: String,
+        /// Which child.
+        child: String,
+    },
+    /// Another run has its key.
+    #[error(
+        "run {run} had the correlation key {key:?}, which is that of {other} now: wait until that has ended"
+    )]
+    KeyTaken {
+        /// Which.
+        run: String,
+        /// Which key.
+        key: String,
+        /// Who has it.
+        other: String,
+    },
+    /// Something else than a step that follows was handed in.
+    #[error("a run goes on with a step: hand in what `next` gives")]
+    NotNext,
     /// It takes no signal now.
     #[error(transparent)]
     Signal(#[from] SignalError),
@@ -93,7 +156,7 @@ pub enum FlowError {
         run: String,
     },
     /// It is the run of a workflow.
-    #[error("run {run} is that of a workflow, and takes no signals")]
+    #[error("run {run} is that of a workflow, and takes no signals and no steps")]
     OfWorkflow {
         /// Which.
         run: String,

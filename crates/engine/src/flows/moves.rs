@@ -1,8 +1,8 @@
 //! What a step says becomes one act, made again if somebody else changed the run meanwhile.
 
-use super::body::Woken;
+use super::body::{Body, Woken};
 use super::outcome::{StepOutcome, Then, What};
-use super::record::{Ended, Ending, RunRecord};
+use super::record::{Ended, Ending, FailedStep, RunRecord};
 use super::start::{NewRun, bring_alone, spec, step_call, step_of};
 use super::{
     Flows, TRIES_MAX, child_id, correlation_key, ended_key, join_key, queue_of, run_key, write,
@@ -113,12 +113,13 @@ impl<S: Lanes + 'static> Flows<S> {
             let mut act = match &outcome.what {
                 What::Done => {
                     let value = outcome.then.json.clone()?;
-                    self.end(made.run(), (&run, revision), Ending::Done(value)).await?
+                    self.end(made.run(), (&run, revision), Ending::Done(value), None).await?
                 }
                 What::Stop(reason) => {
                     let (reason, step) = (reason.clone(), made.step.to_owned());
                     let ending = Ending::Failed { reason, step, state: made.state.into() };
-                    self.end(made.run(), (&run, revision), ending).await?
+                    let failed = self.failed_step(made).await?;
+                    self.end(made.run(), (&run, revision), ending, failed).await?
                 }
                 _ => self.go_on(made, &outcome, run, revision)?,
             };
@@ -145,6 +146,14 @@ impl<S: Lanes + 'static> Flows<S> {
             }
         }
         Err(FlowError::Busy { run: made.run().to_owned() }.into())
+    }
+
+    /// What is kept of a step that failed; `None` if its call is not there any more, and nothing will come of it.
+    async fn failed_step(&self, made: &Made<'_>) -> Result<Option<FailedStep>, Error> {
+        let Some(call) = self.engine.call(made.job.id).await? else { return Ok(None) };
+        let woken = Body::read(&made.job.body)?.woken;
+        let (version, tolls, priority) = (made.versions.0, call.tolls, call.priority);
+        Ok(Some(FailedStep { version, tolls, priority, woken }))
     }
 
     /// A run that comes to wait, or goes on in another version.
@@ -191,11 +200,12 @@ impl<S: Lanes + 'static> Flows<S> {
         id: &str,
         (run, revision): (&Run, Revision),
         ending: Ending,
+        failed: Option<FailedStep>,
     ) -> Result<Act, Error> {
         let wall = self.engine.wall();
         let mut act = Act { door: Door::Parks, ..Act::default() };
         act.write.push(write(&run_key(id), revision, None)?);
-        let ended = Ended::of(run, ending, wall).written()?;
+        let ended = Ended::of(run, ending, failed, wall).written()?;
         act.write.push(write(&ended_key(id), Revision(0), Some(ended))?);
         if let Some(key) = &run.correlation {
             let key = correlation_key(&run.machine, key);

@@ -1,5 +1,6 @@
 //! Runs as they are written down: JSON, for people read it, too.
 
+use super::body::{Woken, WokenRecord};
 use super::workflows::{StateRecord, WorkflowRun};
 use crate::error::Error;
 use serde::de::DeserializeOwned;
@@ -56,6 +57,30 @@ pub struct Ended {
     pub(super) waited: Option<(u64, u32)>,
     /// How far its tasks were, if it is of a workflow, and how often it was begun again.
     pub(super) progress: Option<(u64, Vec<StateRecord>)>,
+    /// What it needs to live again, if it is of a machine.
+    pub(super) kept: Option<Kept>,
+}
+
+/// What a machine's run needs to live again.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Kept {
+    /// As it was; if it did not fail, without its signals.
+    pub(super) run: Run,
+    /// The step that failed.
+    pub(super) failed: Option<FailedStep>,
+}
+
+/// What is kept of a step that failed, beside its name and its state.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct FailedStep {
+    /// Of which version of the machine it is.
+    pub(super) version: u32,
+    /// What it owed.
+    pub(super) tolls: Vec<Toll>,
+    /// Who went first at the meters.
+    pub(super) priority: Priority,
+    /// What let the run go on to it.
+    pub(super) woken: Woken,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -142,6 +167,26 @@ struct EndedRecord {
     waited: Option<(u64, u32)>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     progress: Option<(u64, Vec<StateRecord>)>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    kept: Option<KeptRecord>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct KeptRecord {
+    run: RunRecord,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    failed: Option<FailedRecord>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct FailedRecord {
+    version: u32,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    tolls: Vec<TollRecord>,
+    #[serde(default)]
+    priority: u8,
+    #[serde(default)]
+    woken: WokenRecord,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -171,6 +216,10 @@ fn text(text: &Option<Box<str>>) -> Option<String> {
 
 impl RunRecord {
     pub(super) fn written(run: &Run) -> Result<Box<[u8]>, Error> {
+        Ok(serde_json::to_vec(&Self::new(run)?).map_err(|error| not_ours(&error))?.into())
+    }
+
+    fn new(run: &Run) -> Result<Self, Error> {
         let parent = |parent: &Parent| ParentRecord {
             run: parent.run.as_ref().to_owned(),
             turn: parent.turn,
@@ -185,7 +234,7 @@ impl RunRecord {
                 StandsRecord::Joining { children: *children, then: PlanRecord::new(then)? }
             }
         };
-        let record = Self {
+        Ok(Self {
             machine: run.machine.as_ref().to_owned(),
             version: run.version,
             correlation: text(&run.correlation),
@@ -195,12 +244,16 @@ impl RunRecord {
             inbox: run.inbox.iter().map(SignalRecord::new).collect::<Result<_, _>>()?,
             keys: run.keys.clone(),
             parent: run.parent.as_ref().map(parent),
-        };
-        Ok(serde_json::to_vec(&record).map_err(|error| not_ours(&error))?.into())
+        })
     }
 
     pub(super) fn read(bytes: &[u8]) -> Result<Run, Error> {
         let record: Self = serde_json::from_slice(bytes).map_err(|error| not_ours(&error))?;
+        record.run()
+    }
+
+    fn run(self) -> Result<Run, Error> {
+        let record = self;
         let parent = |parent: ParentRecord| Parent { run: parent.run.into(), turn: parent.turn };
         let stands = match record.stands {
             StandsRecord::Going => Stands::Going,
@@ -228,37 +281,70 @@ impl RunRecord {
 
 impl PlanRecord {
     fn new(plan: &Plan) -> Result<Self, Error> {
-        let toll = |toll: &Toll| TollRecord {
-            limit: toll.limit.as_str().to_owned(),
-            partition: toll.partition.as_ref().map(|it| it.as_str().to_owned()),
-            weight: toll.weight,
-            hears_feedback: toll.hears_feedback,
-        };
         Ok(Self {
             step: plan.step.as_ref().to_owned(),
             state: raw(&plan.state)?,
-            tolls: plan.tolls.iter().map(toll).collect(),
+            tolls: plan.tolls.iter().map(TollRecord::new).collect(),
             priority: plan.priority.level(),
             delay_ns: plan.delay.as_nanos(),
         })
     }
 
     fn plan(self) -> Result<Plan, Error> {
-        let toll = |toll: TollRecord| -> Result<_, Error> {
-            Ok(Toll {
-                limit: LimitName::new(&toll.limit)?,
-                partition: toll.partition.map(|name| Partition::new(&name)).transpose()?,
-                weight: toll.weight,
-                hears_feedback: toll.hears_feedback,
-            })
-        };
         Ok(Plan {
             step: self.step.into(),
             state: json(&self.state),
-            tolls: self.tolls.into_iter().map(toll).collect::<Result<_, _>>()?,
+            tolls: self.tolls.into_iter().map(TollRecord::toll).collect::<Result<_, _>>()?,
             priority: Priority::new(self.priority.into()).unwrap_or_default(),
             delay: Span::from_nanos(self.delay_ns),
         })
+    }
+}
+
+impl TollRecord {
+    fn new(toll: &Toll) -> Self {
+        Self {
+            limit: toll.limit.as_str().to_owned(),
+            partition: toll.partition.as_ref().map(|it| it.as_str().to_owned()),
+            weight: toll.weight,
+            hears_feedback: toll.hears_feedback,
+        }
+    }
+
+    fn toll(self) -> Result<Toll, Error> {
+        Ok(Toll {
+            limit: LimitName::new(&self.limit)?,
+            partition: self.partition.map(|name| Partition::new(&name)).transpose()?,
+            weight: self.weight,
+            hears_feedback: self.hears_feedback,
+        })
+    }
+}
+
+impl KeptRecord {
+    fn new(kept: &Kept) -> Result<Self, Error> {
+        let failed = |failed: &FailedStep| -> Result<_, Error> {
+            Ok(FailedRecord {
+                version: failed.version,
+                tolls: failed.tolls.iter().map(TollRecord::new).collect(),
+                priority: failed.priority.level(),
+                woken: WokenRecord::new(&failed.woken)?,
+            })
+        };
+        let failed = kept.failed.as_ref().map(failed).transpose()?;
+        Ok(Self { run: RunRecord::new(&kept.run)?, failed })
+    }
+
+    fn kept(self) -> Result<Kept, Error> {
+        let failed = |failed: FailedRecord| -> Result<_, Error> {
+            Ok(FailedStep {
+                version: failed.version,
+                tolls: failed.tolls.into_iter().map(TollRecord::toll).collect::<Result<_, _>>()?,
+                priority: Priority::new(failed.priority.into()).unwrap_or_default(),
+                woken: failed.woken.into(),
+            })
+        };
+        Ok(Kept { run: self.run.run()?, failed: self.failed.map(failed).transpose()? })
     }
 }
 
@@ -276,9 +362,30 @@ impl From<SignalRecord> for Signal {
     }
 }
 
+impl Kept {
+    /// Of one that failed all is kept: it goes on as if nothing had been.
+    fn of(run: &Run, failed: Option<FailedStep>) -> Self {
+        let run = match &failed {
+            Some(failed) => Run { version: failed.version, ..run.clone() },
+            None => {
+                let (stands, inbox, keys) = (Stands::Going, Vec::new(), Vec::new());
+                let (machine, correlation) = (run.machine.clone(), run.correlation.clone());
+                let parent = run.parent.clone();
+                Run { machine, correlation, parent, stands, inbox, keys, ..*run }
+            }
+        };
+        Self { run, failed }
+    }
+}
+
 impl Ended {
-    /// A run that ends so.
-    pub(super) fn of(run: &Run, ending: Ending, ended: Timestamp) -> Self {
+    /// A run that ends so, at a step that failed or not.
+    pub(super) fn of(
+        run: &Run,
+        ending: Ending,
+        failed: Option<FailedStep>,
+        ended: Timestamp,
+    ) -> Self {
         let waited = match run.stands {
             Stands::Joining { children, .. } => Some((run.turn, children)),
             _ => None,
@@ -292,6 +399,7 @@ impl Ended {
             ending,
             waited,
             progress: None,
+            kept: Some(Kept::of(run, failed)),
         }
     }
 
@@ -306,6 +414,7 @@ impl Ended {
             ending,
             waited: None,
             progress: Some((run.turn, run.states.clone())),
+            kept: None,
         }
     }
 
@@ -328,6 +437,7 @@ impl Ended {
             ending,
             waited: self.waited,
             progress: self.progress.clone(),
+            kept: self.kept.as_ref().map(KeptRecord::new).transpose()?,
         };
         Ok(serde_json::to_vec(&record).map_err(|error| not_ours(&error))?.into())
     }
@@ -335,15 +445,15 @@ impl Ended {
     pub(super) fn read(bytes: &[u8]) -> Result<Self, Error> {
         let record: EndedRecord =
             serde_json::from_slice(bytes).map_err(|error| not_ours(&error))?;
-        let EndedRecord { name, version, correlation, began, ended, ending, waited, progress } =
-            record;
-        let ending = match ending {
+        let kept = record.kept.map(KeptRecord::kept).transpose()?;
+        let EndedRecord { name, version, correlation, began, ended, waited, progress, .. } = record;
+        let ending = match record.ending {
             EndingRecord::Done(value) => Ending::Done(json(&value)),
             EndingRecord::Failed { reason, step, state } => {
                 Ending::Failed { reason, step, state: json(&state) }
             }
             EndingRecord::Cancelled => Ending::Cancelled,
         };
-        Ok(Self { name, version, correlation, began, ended, ending, waited, progress })
+        Ok(Self { name, version, correlation, began, ended, ending, waited, progress, kept })
     }
 }

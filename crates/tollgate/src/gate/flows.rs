@@ -9,7 +9,7 @@ use tollgate_core::lanes::Lease;
 use tollgate_core::{LimitName, Span};
 use tollgate_engine::flows::{
     self, Attempt, Begun, Cancelled, ClaimedTask, Ended, Machine, NewRun, Registered, RunView,
-    Signal, Signalled, TaskFailure, TaskJob, TaskOutcome,
+    Signal, Signalled, StepOutcome, TaskFailure, TaskJob, TaskOutcome,
 };
 use tollgate_engine::{Error, Worked};
 
@@ -119,10 +119,29 @@ impl Flows {
         self.inner()?.start_workflow_json(name, input).await
     }
 
-    /// Does a task of a workflow's run that ended again, and all that depends on it or had not been done; what
-    /// other tasks gave stays.
-    pub async fn rerun_from(&self, run: &str, task: &str) -> Result<(), Error> {
-        self.inner()?.rerun_from(run, task).await
+    /// Does again what made a run fail: the step of a machine, or the task of a workflow.
+    pub async fn rerun(&self, run: &str) -> Result<(), Error> {
+        self.inner()?.rerun(run).await
+    }
+
+    /// Lets a run that ended, and is kept, live again from a step or a task.
+    ///
+    /// Of a machine, that is the step at which it failed: with the state that it had, the signals and children that
+    /// it was given, and what it owed, which it pays again. Other steps keep no state: [`Self::rerun_with`] takes
+    /// one. Of a workflow, it is any task, with all that depends on it or had not been done; what other tasks gave
+    /// stays.
+    ///
+    /// Its correlation key is its own again, unless another run has it: then nothing is done. A child lives again
+    /// when its parent has ended, and tells nobody of its second end.
+    pub async fn rerun_from(&self, run: &str, step: &str) -> Result<(), Error> {
+        self.inner()?.rerun_from(run, step).await
+    }
+
+    /// Lets a machine's run that ended, however that was, live again with what [`next`](crate::flows::next) says: a
+    /// step, a state, and what that owes. It is given no signals and no children. The state is that of the version
+    /// in which the run ended.
+    pub async fn rerun_with(&self, run: &str, next: StepOutcome) -> Result<(), Error> {
+        self.inner()?.rerun_with(run, next).await
     }
 
     /// A run of a workflow as a flowchart for Mermaid, with how far each task is; `None` if it is not one.

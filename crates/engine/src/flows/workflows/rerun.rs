@@ -13,13 +13,12 @@ use tollgate_core::lanes::{Act, Door, Revision};
 impl<S: Lanes + 'static> Flows<S> {
     /// Does a task of a run that ended again, and all that depends on it or had not been done; what other tasks gave
     /// stays. It asks the gate again, as every attempt does.
-    pub async fn rerun_from(&self, run: &str, task: &str) -> Result<(), Error> {
-        let unknown = || FlowError::UnknownRun { run: run.to_owned() };
-        if self.engine.record(&run_key(run)).await?.is_some() {
-            return Err(FlowError::HasNotEnded { run: run.to_owned() }.into());
-        }
-        let record = self.engine.record(&ended_key(run)).await?.ok_or_else(unknown)?;
-        let ended = Ended::read(&record.bytes)?;
+    pub(in crate::flows) async fn rerun_task(
+        &self,
+        run: &str,
+        (ended, revision): (Ended, Revision),
+        task: &str,
+    ) -> Result<(), Error> {
         let Some((turn, states)) = ended.progress else {
             return Err(FlowError::NotOfWorkflow { run: run.to_owned() }.into());
         };
@@ -38,7 +37,7 @@ impl<S: Lanes + 'static> Flows<S> {
         let mut act = Act { door: Door::Parks, ..Act::default() };
         let is_over = moved.ending.is_some();
         if !is_over {
-            act.write.push(write(&ended_key(run), record.revision, None)?);
+            act.write.push(write(&ended_key(run), revision, None)?);
         }
         self.follow(&mut act, run, (again, Revision(0)), moved).await?;
         let _ = self.engine.act_own(act).await?;
