@@ -22,7 +22,7 @@ use tollgate::flows::{
     Ending, Failure, Flows, Machine, NewRun, RunState, Step, StepError, StepOutcome, done, next,
     retry, stop, wait_for,
 };
-use tollgate::{Span, Timestamp, Worked};
+use tollgate::{Span, Timestamp, Tollgate, Worked};
 
 type Steps = dyn Fn(Step<Value>) -> Result<StepOutcome, StepError> + Send + Sync;
 type Failed = dyn Fn(Failure<Value>) -> StepOutcome + Send + Sync;
@@ -125,9 +125,9 @@ impl Machine for Dies {
 }
 
 /// A worker begins so many steps and dies.
-async fn die_at(opened: &Opened, steps: usize) {
+async fn die_at(gate: &Tollgate, steps: usize) {
     let (begun, mut heard) = mpsc::unbounded_channel();
-    let worker = opened.gate().flows().worker(Dies(begun)).concurrency(10);
+    let worker = gate.flows().worker(Dies(begun)).concurrency(10);
     let worker = tokio::spawn(worker.run());
     for _ in 0..steps {
         patiently(heard.recv()).await.unwrap();

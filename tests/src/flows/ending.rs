@@ -45,7 +45,7 @@ async fn a_step_whose_workers_die_again_and_again_has_failed() {
     let flows = opened.gate().flows();
     let id = begin(&flows, run("only", json!(1))).await;
     for _ in 0..3 {
-        die_at(&opened, 1).await;
+        die_at(opened.gate(), 1).await;
         opened.clock.advance(Span::from_secs(31));
     }
     let mut working = work(&opened, |_| Ok(done(())));

@@ -140,7 +140,7 @@ async fn at_least_once_a_crash_pays_again() {
     opened.gate().limit("stripe", Limit::per_day(10)).await.unwrap();
     let flows = opened.gate().flows();
     let id = begin(&flows, run("charge", json!(1)).pays(global("stripe"))).await;
-    die_at(&opened, 1).await;
+    die_at(opened.gate(), 1).await;
     opened.clock.advance(Span::from_secs(31));
     let working = work(&opened, |_| Ok(done(())));
     gives(&flows, &id).await;
@@ -225,7 +225,7 @@ async fn a_step_that_goes_alone_shares_its_key_with_nobody() {
         begin(&flows, run("charge", json!(1)).alone("invoice-42")).await;
     }
     begin(&flows, run("charge", json!(1)).alone("invoice-43")).await;
-    die_at(&opened, 2).await;
+    die_at(opened.gate(), 2).await;
     let queue = opened.gate().queue_state("machine/m@1").await.unwrap().unwrap();
     assert_eq!((queue.in_flight, queue.waiting), (2, 1), "one of each key");
 }

@@ -85,7 +85,7 @@ async fn a_step_whose_worker_died_is_made_again_and_a_late_one_changes_nothing()
     let opened = Opened::new().await;
     let flows = opened.gate().flows();
     let id = begin(&flows, run("only", json!(1))).await;
-    die_at(&opened, 1).await;
+    die_at(opened.gate(), 1).await;
     opened.clock.advance(Span::from_secs(31));
     let mut working = work(&opened, |step| Ok(done(step.attempt)));
     assert_eq!(working.hears().await.attempt, 2);

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 use tollgate::flows::Comparison;
 use tollgate::lanes::QueueState;
-use tollgate::{ManualClock, Tollgate};
+use tollgate::{ManualClock, RESERVED_QUEUE, Tollgate};
 use tollgate_stores::embedded::disk::simulated::{Fault, Host};
 
 /// Runs that are begun; one of them fails.
@@ -134,11 +134,10 @@ async fn work_a_while(
 
 /// Whether no call of a task or of the keeper is left, but for those that wait for the time of a run to be over.
 async fn is_quiet(gate: &Tollgate) -> Option<bool> {
-    let queues = TYPES.map(|name| format!("task/{name}")).into_iter();
-    for queue in queues.chain(["workflow/runs".to_owned()]) {
-        let state = gate.queue_state(&queue).await.ok()?.unwrap();
-        assert_eq!(state.dead, 0, "in {queue}");
-        if state.in_flight > 0 || (state.waiting > 0 && queue != "workflow/runs") {
+    for queue in gate.queues(None, 10).await.ok()? {
+        assert_eq!(queue.dead, 0, "in {}", queue.name);
+        let is_keepers = queue.name.starts_with(RESERVED_QUEUE);
+        if queue.in_flight > 0 || (queue.waiting > 0 && !is_keepers) {
             return Some(false);
         }
     }
@@ -156,7 +155,7 @@ async fn nothing_is_left(host: &Host, clock: &ManualClock, begun: &BTreeMap<u64,
     let worker = tokio::spawn(gate.flows().tasks("sum").run(|job| async move { Ok(job.attempt) }));
     clock.advance(Span::from_hours(2));
     patiently(async {
-        while !is_empty(&gate.queue_state("workflow/runs").await.unwrap().unwrap()) {
+        while !gate.queues(None, 10).await.unwrap().iter().all(is_empty) {
             tokio::task::yield_now().await;
         }
     })
@@ -230,7 +229,7 @@ async fn whenever_the_power_goes_each_run_of_a_workflow_ends_the_same_and_leaves
         let mut cuts = 0;
         let ended = loop {
             if cuts < CUTS {
-                host.plan(Fault::PowerCut(10 + (seed * 7 + cuts * 13) % 60));
+                host.plan(Fault::PowerCut(5 + (seed * 7 + cuts * 13) % 40));
             }
             if let Some(ended) = work_a_while(&host, &clock, &world, &mut begun).await {
                 break ended;

@@ -125,7 +125,7 @@ pub async fn a_join_that_is_forgotten_counts_from_its_beginning(stage: impl Stag
     let mut world = World::new(stage).await;
     let forget = || Act { forget: vec![key("join"), key("none")], ..Act::default() };
     assert_eq!(world.act(counts([count(2)])).await.unwrap().counted, [(1, None)]);
-    world.act(forget()).await.unwrap();
+    let _ = world.act(forget()).await.unwrap();
     assert_eq!(world.act(counts([count(2)])).await.unwrap().counted, [(1, None)]);
     let refused = Act { needs: vec![key("none")], ..forget() };
     assert_eq!(world.act(refused).await, Err(ActError::RecordMissing { at: 0 }));

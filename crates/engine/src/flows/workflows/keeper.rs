@@ -3,12 +3,10 @@
 use super::KEEPER;
 use super::card::{Chore, ChoreKind};
 use super::moved::Moves;
-use super::register::task_spec;
 use crate::error::Error;
 use crate::flows::Flows;
 use crate::lanes::{Job, Outcome, Worked};
 use std::future::Future;
-use tollgate_core::QueueName;
 use tollgate_core::contract::Lanes;
 use tollgate_core::lanes::{ActError, Settle, Settlement};
 
@@ -22,7 +20,6 @@ impl<S: Lanes + 'static> Flows<S> {
         &self,
         stop: impl Future<Output = ()> + Send + 'static,
     ) -> Result<Worked, Error> {
-        self.engine.define_own_queue(&QueueName::new(KEEPER)?, task_spec()).await?;
         let keeper = self.engine.own_worker(KEEPER).concurrency(CHORES).until(stop);
         let flows = self.clone();
         keeper.run(move |job| done(flows.clone(), job)).await

@@ -49,7 +49,7 @@ impl Kept {
 }
 
 /// How the queue of a type's tasks is: what becomes of a task is for its workflow to say, and none is ever dead.
-pub(super) fn task_spec() -> QueueSpec {
+fn task_spec() -> QueueSpec {
     QueueSpec { order: Order::Parallel(PARALLEL_MAX), ..spec() }
 }
 
