@@ -12,7 +12,6 @@ use crate::lanes::payload::Payload;
 use crate::name::LimitName;
 use crate::time::{Now, Span, Timestamp};
 use crate::toll::Toll;
-use smallvec::SmallVec;
 
 /// What is known of the events to be made.
 #[derive(Debug, Default)]
@@ -182,17 +181,23 @@ impl Scheduler {
     }
 
     /// The meters of a call whose limits nobody defined.
-    pub(super) fn unknown_meters(&self, slot: CallSlot) -> SmallVec<[MeterSlot; 1]> {
+    pub(super) fn unknown_meters(&self, slot: CallSlot) -> Vec<MeterSlot> {
         let meters = self.calls.lines_at(slot).iter().map(|line| line.meter);
-        meters.filter(|meter| self.meters.definition(*meter).is_none()).collect()
+        meters.filter(|meter| self.meters.is_unknown(*meter)).collect()
     }
 
     /// Tells at which limits that nobody defined a call owes that was just accepted.
     #[inline]
     pub(super) fn watch_unknown(&mut self, slot: CallSlot, call: &NewCall) {
-        if self.watching.watch == Watch::Nothing {
-            return;
+        let lines = self.calls.lines_at(slot);
+        let is_unknown = lines.iter().any(|line| self.meters.is_unknown(line.meter));
+        if is_unknown && self.watching.watch != Watch::Nothing {
+            self.tell_unknown(slot, call);
         }
+    }
+
+    #[cold]
+    fn tell_unknown(&mut self, slot: CallSlot, call: &NewCall) {
         for meter in self.unknown_meters(slot) {
             let (limit, partition) = self.meters.name(meter);
             let (limit, partition) = (limit.clone(), partition.cloned());

@@ -215,6 +215,7 @@ impl Meters {
         &mut self.limits[index(limit)]
     }
 
+    #[inline]
     pub(super) fn definition(&self, meter: MeterSlot) -> Option<&Definition> {
         let book = &self[meter];
         self.limits[index(book.limit)].definition_of(book.partition.as_ref())

@@ -2,6 +2,7 @@
 //! there for anyone, whether or not it was forgotten yet: so nobody can tell when it was.
 
 use super::Scheduler;
+use super::calls::MeterSlot;
 use super::meters::{LimitBook, LimitSlot, Meters};
 use crate::contract::{LimitTotals, Tally};
 use crate::lanes::act::Act;
@@ -30,6 +31,11 @@ impl Meters {
             self.book_mut(limit).is_transient = true;
             limit
         })
+    }
+
+    /// Whether nobody defined the limit of a meter, or it was removed.
+    pub(super) fn is_unknown(&self, meter: MeterSlot) -> bool {
+        self.book(self[meter].limit).definition.is_none()
     }
 
     /// Leaves a limit as one that nobody ever defined. Its meters are as new.
