@@ -73,6 +73,13 @@ async fn a_workflow_that_cannot_be_is_refused_with_its_reason_and_its_place() {
             "tasks[0].timeout",
             "soon",
         ),
+        (
+            json!({"tasks": [{"name": "a", "type": "t", "tolls": [{"limit": "l", "weight": 1, "weight_path": "n"}]}]}),
+            400,
+            "invalid_body",
+            "tasks[0].tolls[0]",
+            "leave out `weight`, or `weight_path`",
+        ),
         (json!({"tasks": [task], "name": "other"}), 400, "invalid_body", "name", "other"),
     ] {
         let answer = server.put("/v1/workflows/w", &definition).await;

@@ -146,8 +146,9 @@ fn one() -> u64 {
     1
 }
 
+/// A toll, of which partition and weight are each said once.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(try_from = "TollWritten")]
 struct TollText {
     limit: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -158,6 +159,31 @@ struct TollText {
     weight: Option<u64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     weight_path: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct TollWritten {
+    limit: String,
+    partition: Option<String>,
+    partition_path: Option<String>,
+    weight: Option<u64>,
+    weight_path: Option<String>,
+}
+
+impl TryFrom<TollWritten> for TollText {
+    type Error = &'static str;
+
+    fn try_from(written: TollWritten) -> Result<Self, Self::Error> {
+        let TollWritten { limit, partition, partition_path, weight, weight_path } = written;
+        if partition.is_some() && partition_path.is_some() {
+            return Err("a toll has one partition: leave out `partition`, or `partition_path`");
+        }
+        if weight.is_some() && weight_path.is_some() {
+            return Err("a toll has one weight: leave out `weight`, or `weight_path`");
+        }
+        Ok(Self { limit, partition, partition_path, weight, weight_path })
+    }
 }
 
 impl WorkflowText {
