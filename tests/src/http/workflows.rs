@@ -40,6 +40,16 @@ async fn the_limit_of_a_type_is_there_once_its_workflow_is() {
 }
 
 #[tokio::test]
+async fn the_queue_of_a_type_takes_any_number_that_a_reader_of_json_can_hold() {
+    let server = Started::kept().await;
+    server.put("/v1/workflows/summarise", &summarise()).await.success();
+    for queue in ["task%2Fhttp.get", "workflow%2Fruns"] {
+        let state = server.get(&format!("/v1/queues/{queue}")).await.success();
+        assert_eq!(state["definition"]["depth_max"], (1_u64 << 53) - 1);
+    }
+}
+
+#[tokio::test]
 async fn a_workflow_that_cannot_be_is_refused_with_its_reason_and_its_place() {
     let server = Started::kept().await;
     let task = json!({"name": "a", "type": "t"});

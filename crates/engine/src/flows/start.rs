@@ -12,7 +12,9 @@ use serde::Serialize;
 use tollgate_core::contract::Lanes;
 use tollgate_core::flow::run::{Parent, Plan, Run, Stands};
 use tollgate_core::lanes::{Act, ActError, Backoff, NewCall, Payload, QueueSpec, Revision};
-use tollgate_core::{Definition, LaneName, Limit, LimitName, Priority, QueueName, Span, Timestamp};
+use tollgate_core::{
+    Definition, LaneName, Limit, LimitName, Priority, QueueName, Span, Timestamp, UNITS_MAX,
+};
 
 /// A run to begin.
 #[derive(Debug, Clone)]
@@ -157,7 +159,8 @@ pub(super) fn spec() -> QueueSpec {
         crashes_max: u32::MAX,
         limited_max: u32::MAX,
         backoff: Backoff::doubling(Span::from_secs(1), Span::from_minutes(5)),
-        depth_max: u64::MAX,
+        // Any number of runs, told as one that fits every reader of JSON.
+        depth_max: UNITS_MAX,
         ..QueueSpec::default()
     }
 }
