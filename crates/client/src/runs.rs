@@ -357,8 +357,13 @@ impl Client {
         })
     }
 
+    /// Does again what made a run fail: the step of a machine, or the task of a workflow. The run as it is then.
+    pub async fn rerun(&self, run: &str) -> Result<RunView, ClientError> {
+        self.post(path(&["runs", run, "rerun"]), &json!({})).await
+    }
+
     /// Does a task of a run that ended again, and all that depends on it or had not been done; what others gave
-    /// stays. The run as it is then.
+    /// stays. Of a machine, it is the step that failed. The run as it is then.
     pub async fn rerun_from(&self, run: &str, task: &str) -> Result<RunView, ClientError> {
         self.post(path(&["runs", run, "rerun"]), &json!({"from": task})).await
     }

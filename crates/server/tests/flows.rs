@@ -164,6 +164,7 @@ fn a_run_is_begun_looked_at_taken_back_and_begun_again() {
     served.run(&format!("run cancel {run}")).contains(0, &["had ended before"]);
     served.run(&format!("run result {run} --wait 5s")).contains(1, &["cancelled"]);
     assert_eq!(served.json("run list --ended")["runs"][0]["run"], *run);
+    served.run(&format!("run rerun {run}")).contains(1, &["did not fail"]);
     served.run(&format!("run rerun {run} --from x")).contains(1, &["no task x"]);
     served.run(&format!("run rerun {run} --from fetch")).contains(0, &["0 of 2 tasks done"]);
 }

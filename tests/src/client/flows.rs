@@ -114,6 +114,8 @@ async fn a_run_is_taken_back_and_begun_again() {
     serve(&served, |_| Err(TaskFailure::fatal("never")));
     let Ending::Failed { reason, step, .. } = ending(&client, &run).await else { panic!() };
     assert_eq!((&*reason, &*step), ("never", "a"));
+    let again = client.rerun(&run).await.unwrap();
+    assert!(matches!(again.state, RunState::Working { .. }), "{again:?}");
     assert_eq!(client.run("nobody").await.unwrap(), None);
     assert_eq!(client.result("nobody", Span::ZERO).await.unwrap_err().code(), Some("unknown_run"));
 }

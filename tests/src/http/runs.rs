@@ -222,6 +222,8 @@ async fn a_run_that_ended_begins_again_from_a_task() {
     let told = server.post(&path, &json!({"from": "x"})).await.problem(422, "run_workflow");
     assert!(told.contains("no task x"), "{told}");
     server.post(&path, &json!({"task": "a"})).await.problem(400, "invalid_body");
+    let told = server.post(&path, &json!({})).await.problem(409, "run_not_rerun");
+    assert!(told.contains("did not fail"), "{told}");
     let again = server.post(&path, &json!({"from": "a"})).await.success();
     assert_eq!(again["state"], "working");
     serve(&server.gate, echo);

@@ -196,7 +196,12 @@ pub(super) async fn rerun(
     InPath(run): InPath<String>,
     Json(RerunWire { from }): Json<RerunWire>,
 ) -> Result<Json<RunWire>, Problem> {
-    match app.gate.flows().rerun_from(&run, &from).await {
+    let flows = app.gate.flows();
+    let rerun = match &from {
+        Some(from) => flows.rerun_from(&run, from).await,
+        None => flows.rerun(&run).await,
+    };
+    match rerun {
         // Somebody else was faster, and it has begun again.
         Err(Error::Act(ActError::RevisionDiffers { .. })) => {
             return Err(Error::from(FlowError::HasNotEnded { run }).into());

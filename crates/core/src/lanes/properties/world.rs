@@ -140,11 +140,16 @@ impl World {
             }
             Step::Forget(key) => self.act(&Act { forget: vec![self::key(*key)], ..Act::default() }),
         };
+        self.keep_effects();
+        answers
+    }
+
+    /// Keeps what lasts of what the scheduler did, and what it told of that.
+    fn keep_effects(&mut self) {
         self.effects.extend(self.scheduler.take_effects());
         // What claims left waiting is told as it happens, and not when effects are applied again.
         let is_effect = |event: &Event| !matches!(event.what, What::Throttled { .. });
         self.events.extend(self.scheduler.take_events().into_iter().filter(is_effect));
-        answers
     }
 
     /// What an operator does.

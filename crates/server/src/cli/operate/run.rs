@@ -42,8 +42,10 @@ pub(in crate::cli) enum RunCommand {
     /// Takes a run back: it ends, and nothing more of it starts.
     #[command(after_help = "Example:\n  tollgate run cancel 019f6a3c1d2b7c0d9e4f5a6")]
     Cancel(RunArguments),
-    /// Begins a run that ended again, from one of its tasks.
-    #[command(after_help = "Example:\n  tollgate run rerun 019f6a3c1d2b7c0d9e4f5a6 --from ask")]
+    /// Begins a run that ended again, from where it failed or from one of its tasks.
+    #[command(
+        after_help = "Examples:\n  tollgate run rerun 019f6a3c1d2b7c0d9e4f5a6\n  tollgate run rerun 019f6a3c1d2b7c0d9e4f5a6 --from ask"
+    )]
     Rerun(RerunArguments),
 }
 
@@ -104,9 +106,9 @@ pub(in crate::cli) struct SignalArguments {
 pub(in crate::cli) struct RerunArguments {
     /// The run, as it was named when it began.
     run: String,
-    /// Which task is done again, with all that depends on it.
+    /// Which task is done again, with all that depends on it; where it failed if it is left out.
     #[arg(long, value_name = "TASK")]
-    from: String,
+    from: Option<String>,
     #[command(flatten)]
     to: To,
 }
@@ -148,11 +150,15 @@ pub(super) async fn run(command: RunCommand, environment: &Environment) -> anyho
             })
         }
         RunCommand::Rerun(RerunArguments { run, from, to }) => {
-            let (at, body) = (path(&["runs", &run, "rerun"]), json!({ "from": from }));
+            let (at, body) = (path(&["runs", &run, "rerun"]), rerun_body(from.as_deref()));
             let answer = to.client(environment)?.request("POST", &at, Some(body)).await;
             to.say(answer, described)
         }
     }
+}
+
+fn rerun_body(from: Option<&str>) -> Value {
+    from.map_or_else(|| json!({}), |from| json!({ "from": from }))
 }
 
 async fn list_runs(arguments: &ListArguments, environment: &Environment) -> anyhow::Result<Exit> {

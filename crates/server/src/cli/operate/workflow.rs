@@ -44,7 +44,7 @@ pub(in crate::cli) enum WorkflowCommand {
 
 #[derive(Debug, Args)]
 pub(in crate::cli) struct SetArguments {
-    /// What it is to be, as JSON or TOML; `-` for the standard input.
+    /// What it is to be, as JSON, YAML or TOML; `-` for the standard input.
     #[arg(value_name = "FILE")]
     file: PathBuf,
     /// Its name, if the file does not say it.
@@ -178,12 +178,21 @@ fn contents(file: &Path) -> anyhow::Result<String> {
     }
 }
 
-/// A definition as JSON, or as TOML: an object in JSON begins as nothing in TOML does.
+/// A definition as JSON, TOML or YAML: an object in JSON begins as nothing in TOML does, and no table in TOML is an
+/// object in YAML.
 fn definition(text: &str) -> anyhow::Result<Value> {
     if text.trim_start().starts_with('{') {
         return serde_json::from_str(text).context("it is not JSON");
     }
-    toml::from_str(text).context("it is neither a JSON object nor TOML")
+    let not_toml = match toml::from_str(text) {
+        Ok(definition) => return Ok(definition),
+        Err(error) => error,
+    };
+    match serde_saphyr::from_str(text) {
+        Ok(definition @ Value::Object(_)) => Ok(definition),
+        Ok(_) => bail!("it is neither JSON nor YAML with keys; as TOML: {not_toml}"),
+        Err(error) => bail!("it is neither JSON, nor YAML: {error}, nor TOML: {not_toml}"),
+    }
 }
 
 fn described(workflow: &Value) -> Vec<String> {
@@ -265,11 +274,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_definition_is_json_or_toml() {
+    fn a_definition_is_json_yaml_or_toml() {
         let json = definition(r#" {"name":"w","tasks":[{"name":"a","type":"t"}]}"#).unwrap();
         let toml = "name = \"w\"\n[[tasks]]\nname = \"a\"\ntype = \"t\"\n";
         assert_eq!(definition(toml).unwrap(), json);
-        let error = format!("{:#}", definition("tasks: []").unwrap_err());
-        assert!(error.contains("neither a JSON object nor TOML"), "{error}");
+        let yaml = "name: w\ntasks:\n  - name: a\n    type: t\n";
+        assert_eq!(definition(yaml).unwrap(), json);
+        for text in ["tasks", "tasks: [", "[tasks"] {
+            let error = format!("{:#}", definition(text).unwrap_err());
+            assert!(error.starts_with("it is neither JSON"), "{error}");
+        }
     }
 }

@@ -23,7 +23,13 @@ fn kind_of(error: &FlowError) -> Kind {
         FlowError::UnknownWorkflow { .. } => kinds::UNKNOWN_WORKFLOW,
         FlowError::HasEnded { .. } => kinds::RUN_HAS_ENDED,
         FlowError::HasNotEnded { .. } => kinds::RUN_HAS_NOT_ENDED,
-        FlowError::NotOfWorkflow { .. } => kinds::RUN_NOT_OF_WORKFLOW,
+        FlowError::NotOfWorkflow { .. }
+        | FlowError::DidNotFail { .. }
+        | FlowError::StateNotKept { .. }
+        | FlowError::StepUnderWay { .. }
+        | FlowError::ParentLives { .. }
+        | FlowError::ChildGone { .. }
+        | FlowError::KeyTaken { .. } => kinds::RUN_NOT_RERUN,
         FlowError::OfWorkflow { .. } => kinds::RUN_OF_WORKFLOW,
         FlowError::Workflow { .. } => kinds::RUN_WORKFLOW,
         FlowError::Signal(_) => kinds::INBOX_FULL,

@@ -97,7 +97,7 @@ kinds! {
     RUN_HAS_ENDED = CONFLICT, "run_has_ended", "The run has ended";
     RUN_HAS_NOT_ENDED = CONFLICT, "run_has_not_ended", "The run has not ended";
     RUN_OF_WORKFLOW = CONFLICT, "run_of_workflow", "The run is that of a workflow";
-    RUN_NOT_OF_WORKFLOW = CONFLICT, "run_not_of_workflow", "The run is that of a machine";
+    RUN_NOT_RERUN = CONFLICT, "run_not_rerun", "The run cannot go on so";
     INBOX_FULL = TOO_MANY_REQUESTS, "inbox_full", "The run has not asked for what it was told";
     RUN_BUSY = SERVICE_UNAVAILABLE, "run_busy", "Others change the run all the time";
     RESERVED_NAME = UNPROCESSABLE_ENTITY, "reserved_name", "The name is Tollgate's own";

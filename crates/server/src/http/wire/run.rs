@@ -151,7 +151,8 @@ pub(in crate::http) struct SignalledWire {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(in crate::http) struct RerunWire {
-    pub(in crate::http) from: String,
+    /// Which task or step; where it failed if it is left out.
+    pub(in crate::http) from: Option<String>,
 }
 
 impl RunWire {
