@@ -26,7 +26,11 @@ pub(super) fn of(error: RedisError) -> StoreError {
     let (told, code) = (error.to_string(), error.code().unwrap_or_default());
     let says = |words: &[&str]| words.iter().any(|word| *word == code || has_word(&told, word));
     match error.kind() {
-        ErrorKind::Server(ServerErrorKind::Moved | ServerErrorKind::Ask) => StoreError::Failed {
+        // Keys of one script are on two servers until they all have moved.
+        ErrorKind::Server(ServerErrorKind::Ask) => StoreError::Unreachable {
+            reason: format!("keys of the cluster are being moved ({told})"),
+        },
+        ErrorKind::Server(ServerErrorKind::Moved) => StoreError::Failed {
             reason: format!(
                 "this Redis is one server of a cluster: hand over a connection to the cluster ({told})"
             ),
@@ -93,7 +97,13 @@ mod tests {
         for line in full {
             assert!(matches!(said(line), StoreError::Full { .. }), "{line}");
         }
-        for line in ["READONLY You can't write against a read only replica.", "LOADING wait"] {
+        let away = [
+            "READONLY You can't write against a read only replica.",
+            "LOADING wait",
+            "ASK 1 127.0.0.1:1",
+            "TRYAGAIN Multiple keys request during rehashing of slot",
+        ];
+        for line in away {
             assert!(matches!(said(line), StoreError::Unreachable { .. }), "{line}");
         }
         let failed = ["WRONGTYPE wrong kind", "NOPERM no", "NOAUTH no", "MOVED 1 127.0.0.1:1"];
