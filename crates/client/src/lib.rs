@@ -31,6 +31,7 @@ pub mod path;
 mod queues;
 mod runs;
 mod schedules;
+mod tasks;
 mod transport;
 mod wire;
 mod worker;
@@ -47,13 +48,14 @@ pub use pass::Pass;
 pub use queues::LaneState;
 pub use runs::{Ending, RunState, RunView, RunsQuery, StepAttempt};
 pub use schedules::ScheduleState;
+pub use tasks::{TaskJob, TaskOf, TaskWorker};
 pub use tollgate_core::contract::QueueState;
 pub use tollgate_core::flow::workflow::{
     Comparison, Retry, Task, TaskToll, Workflow, WorkflowError,
 };
 pub use tollgate_core::lanes::{Backoff, OnDead, Order, QueueSpec, QueueToll};
 pub use tollgate_core::{Align, Cron, CronError, Limit, Priority, RuleSpec, Span, Timestamp};
-pub use tollgate_engine::flows::{Begun, Cancelled, Signal, Signalled, WorkflowText};
+pub use tollgate_engine::flows::{Begun, Cancelled, Signal, Signalled, TaskFailure, WorkflowText};
 pub use tollgate_engine::{
     Ask, Asking, Call, Change, CostPath, Delivery, LimitState, MeterState, Outcome, Toll,
     TraceParent, When, Worked, global, toll,

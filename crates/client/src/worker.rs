@@ -9,6 +9,7 @@ use crate::calls::{CallId, Lease};
 use crate::client::Client;
 use crate::clock::random;
 use crate::error::ClientError;
+use crate::tasks::TaskOf;
 use hands::Hands;
 use std::fmt;
 use std::future::{Future, pending};
@@ -36,6 +37,8 @@ pub struct Job {
     pub attempt: u32,
     /// Of which trace it is a part: spans of the handler are children of this one.
     pub trace: Option<TraceParent>,
+    /// Of which run it is, if it is a task of a workflow.
+    pub task: Option<TaskOf>,
     /// What it is settled with.
     pub lease: Lease,
 }
@@ -61,6 +64,8 @@ struct Setup {
     /// `None`: as the server says.
     start_by: Option<Span>,
     is_draining: bool,
+    /// The report of a call that is done is what a task gave.
+    gives_output: bool,
 }
 
 impl fmt::Debug for Worker {
@@ -80,6 +85,7 @@ impl Client {
             lease: LEASE,
             start_by: None,
             is_draining: false,
+            gives_output: false,
         };
         Worker { client: self.clone(), setup, stop: Box::pin(pending()) }
     }
@@ -110,6 +116,12 @@ impl Worker {
     /// What the server calls it in its log.
     pub fn name(mut self, name: impl Into<String>) -> Self {
         self.setup.name = name.into();
+        self
+    }
+
+    /// What a call that is done reports is what its task gave.
+    pub(crate) fn giving_output(mut self) -> Self {
+        self.setup.gives_output = true;
         self
     }
 

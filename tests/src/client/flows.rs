@@ -135,3 +135,26 @@ async fn a_run_of_a_machine_is_told_something_once() {
     tokio::spawn(flows.worker(Approval).run());
     assert_eq!(ending(&client, &run).await, Ending::Done(Some(b"\"ana\"".as_slice().into())));
 }
+
+#[tokio::test]
+async fn a_worker_over_the_network_makes_tasks_and_tells_what_they_gave() {
+    let (_served, client) = with_workflow().await;
+    let worker = client.tasks("t").concurrency(2);
+    tokio::spawn(worker.run(|job| async move {
+        let input: Value = job.read()?;
+        match (input["id"].as_u64(), job.attempt) {
+            (Some(7), 1) => Err(TaskFailure::retry_after(Span::ZERO, "not yet")),
+            (Some(8), _) => Err(TaskFailure::fatal("never")),
+            _ => Ok(json!({ job.of.name: job.attempt })),
+        }
+    }));
+    let run = client.start_workflow("w", json!({"id": 7})).await.unwrap().run;
+    let value: Value = ending(&client, &run).await.value().unwrap().unwrap();
+    assert_eq!(value, json!({"b": 1}));
+    let steps = client.timeline(&run).await.unwrap();
+    let steps: Vec<_> = steps.iter().map(|it| (it.step.as_deref(), it.attempt)).collect();
+    assert_eq!(steps, [(Some("a"), 1), (Some("a"), 2), (Some("b"), 1)]);
+    let run = client.start_workflow("w", json!({"id": 8})).await.unwrap().run;
+    let Ending::Failed { reason, .. } = ending(&client, &run).await else { panic!("it failed") };
+    assert_eq!(reason, "never");
+}

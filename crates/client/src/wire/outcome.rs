@@ -23,6 +23,9 @@ pub(crate) struct SettlementWire {
     report: Option<Box<RawValue>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     report_base64: Option<String>,
+    /// What a task gave.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    output: Option<Box<RawValue>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     enqueue: Vec<CallWire>,
 }
@@ -67,6 +70,7 @@ impl SettlementWire {
             actual: actual.into_iter().collect(),
             report,
             report_base64,
+            output: None,
             enqueue: enqueue.collect(),
         })
     }
@@ -74,8 +78,17 @@ impl SettlementWire {
     /// It failed, and is tried again.
     pub(crate) fn failed(lease: Arc<str>) -> Self {
         let (actual, enqueue) = (BTreeMap::new(), Vec::new());
-        let (report, report_base64) = (None, None);
-        Self { lease, outcome: "retry", after: None, actual, report, report_base64, enqueue }
+        let (report, report_base64, output) = (None, None, None);
+        let outcome = "retry";
+        Self { lease, outcome, after: None, actual, report, report_base64, output, enqueue }
+    }
+
+    /// The same of a task: what one that is done reports is what it gave.
+    pub(crate) fn giving_output(self) -> Self {
+        match self.outcome {
+            "done" => Self { output: self.report, report: None, ..self },
+            _ => self,
+        }
     }
 
     /// The same without what it cost at a limit; whether there was such a cost.

@@ -6,6 +6,7 @@ use crate::calls::{CallId, Lease};
 use crate::client::{Asked, Client};
 use crate::error::{ClientError, Problem};
 use crate::path::path;
+use crate::tasks::TaskOf;
 use crate::transport::Times;
 use crate::wire::call::{bytes, raw};
 use crate::wire::outcome::{SettledWire, SettlementWire};
@@ -54,6 +55,7 @@ struct ClaimedWire {
     #[serde(default, deserialize_with = "raw")]
     body: Option<Box<RawValue>>,
     body_base64: Option<String>,
+    task: Option<TaskOf>,
     lease: Lease,
     lease_ms: u64,
     attempt: u32,
@@ -116,6 +118,7 @@ pub(super) async fn claim(client: Client, asked: Asked) -> Result<Claimed, Clien
             body: bytes(call.body.as_deref(), call.body_base64.as_deref())?,
             attempt: call.attempt,
             trace: call.traceparent.as_deref().and_then(TraceParent::new),
+            task: call.task,
             lease: call.lease,
         };
         Ok((job, Span::from_millis(call.lease_ms)))

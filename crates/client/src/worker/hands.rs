@@ -73,6 +73,7 @@ where
     F: Future<Output: Into<Outcome>> + Send + 'static,
 {
     pub(super) fn new(client: Client, setup: Setup, handler: H) -> Self {
+        let settling = Settling::new(setup.gives_output);
         Self {
             client,
             setup,
@@ -80,7 +81,7 @@ where
             running: JoinSet::new(),
             leases: HashMap::new(),
             held: Arc::default(),
-            settling: Settling::default(),
+            settling,
             claiming: None,
             claim_max: CLAIM_MAX,
             sending: None,

@@ -52,6 +52,8 @@ pub(super) struct Settling {
     backoff: Backoff,
     /// One was refused with all others of its request: they are sent one by one.
     is_alone: bool,
+    /// What a call that is done reports is what its task gave.
+    gives_output: bool,
 }
 
 /// What came of a request.
@@ -72,6 +74,7 @@ impl Default for Settling {
             rests_until: None,
             backoff: Backoff::up_to(PAUSE_MAX),
             is_alone: false,
+            gives_output: false,
         }
     }
 }
@@ -85,12 +88,18 @@ pub(super) fn is_for_its_body(error: &ClientError) -> bool {
 }
 
 impl Settling {
+    /// Nothing is to be settled yet.
+    pub(super) fn new(gives_output: bool) -> Self {
+        Self { gives_output, ..Self::default() }
+    }
+
     /// Takes in what a handler made of its call.
     pub(super) fn settle(&mut self, lease: &Lease, outcome: Outcome) {
         let wire = SettlementWire::new(lease.0.clone(), outcome).unwrap_or_else(|error| {
             tracing::error!(error, "what follows from a call cannot be done: it is tried again");
             SettlementWire::failed(lease.0.clone())
         });
+        let wire = if self.gives_output { wire.giving_output() } else { wire };
         let one = Unsettled { wire, room_tries: 0, is_doubtful: false, is_last: false };
         self.put_back([one], LINGER);
     }

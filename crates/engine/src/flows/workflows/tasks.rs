@@ -91,6 +91,12 @@ impl TaskFailure {
     }
 }
 
+impl From<TaskFailure> for TaskOutcome {
+    fn from(TaskFailure(outcome): TaskFailure) -> Self {
+        outcome
+    }
+}
+
 impl<E: std::error::Error> From<E> for TaskFailure {
     fn from(error: E) -> Self {
         Self::retry(error.to_string())
