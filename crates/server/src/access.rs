@@ -15,6 +15,8 @@ use tollgate::RESERVED_QUEUE;
 
 /// How the names of QStash queues begin.
 const QSTASH_QUEUES: &str = "qstash:";
+/// How queues and limits of runs begin, before the slash.
+const OF_RUNS: [&str; 3] = ["machine", "run-tasks", "task"];
 /// Longest namespace in bytes: it is a part of every name, and takes its room there.
 const NAMESPACE_BYTES_MAX: usize = 64;
 /// Longest name of a token in bytes: it is written into the history of what it changes.
@@ -36,7 +38,7 @@ pub struct Namespace {
 /// Why a text is not a namespace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "a namespace has 1 to {NAMESPACE_BYTES_MAX} bytes and no slash, as in \"acme\", and does not begin with {RESERVED_QUEUE:?} or {QSTASH_QUEUES:?}"
+    "a namespace has 1 to {NAMESPACE_BYTES_MAX} bytes and no slash, as in \"acme\", does not begin with {RESERVED_QUEUE:?} or {QSTASH_QUEUES:?}, and is not one of {OF_RUNS:?}"
 )]
 pub struct NamespaceError;
 
@@ -46,6 +48,8 @@ impl Namespace {
         match text.len() {
             // It could have no queues: those would be taken for Tollgate's own.
             _ if text.starts_with(RESERVED_QUEUE) => Err(NamespaceError),
+            // Its queues and limits would be those of everyone's runs.
+            _ if OF_RUNS.contains(&text) => Err(NamespaceError),
             // Its names could be taken for those of QStash queues that are in none.
             _ if text.starts_with(QSTASH_QUEUES) => Err(NamespaceError),
             1..=NAMESPACE_BYTES_MAX if !text.contains('/') => {
@@ -267,7 +271,7 @@ mod tests {
     #[test]
     fn a_namespace_is_no_part_of_another() {
         assert_eq!(Namespace::new("acme").map(|it| it.prefix().to_owned()), Ok("acme/".to_owned()));
-        for text in ["", "a/b", "/", "tollgate:a", &"x".repeat(65)] {
+        for text in ["", "a/b", "/", "tollgate:a", "task", "machine", &"x".repeat(65)] {
             assert_eq!(Namespace::new(text), Err(NamespaceError), "{text:?}");
         }
     }

@@ -92,3 +92,22 @@ async fn a_step_whose_worker_died_is_made_again_and_a_late_one_changes_nothing()
     assert_eq!(gives(&flows, &id).await, json!(2));
     working.stop().await;
 }
+
+#[tokio::test]
+async fn a_next_that_cannot_be_ends_the_run_with_its_reason() {
+    let opened = Opened::new().await;
+    opened.gate().limit("l", tollgate::Limit::per_second(9)).await.unwrap();
+    let flows = opened.gate().flows();
+    let working = work(&opened, |step| {
+        Ok(match step.name.as_str() {
+            "nothing" => next("after", ()).pays(tollgate::global("l").weight(0)),
+            _ => next("after", "x".repeat(17 << 20)),
+        })
+    });
+    for (step, why) in [("nothing", "weight"), ("much", "16")] {
+        let id = begin(&flows, run(step, json!(1))).await;
+        let reason = fails(&flows, &id).await;
+        assert!(reason.contains(why), "{reason}");
+    }
+    working.stop().await;
+}

@@ -43,7 +43,7 @@ async fn the_limit_of_a_type_is_there_once_its_workflow_is() {
 async fn the_queue_of_a_type_takes_any_number_that_a_reader_of_json_can_hold() {
     let server = Started::kept().await;
     server.put("/v1/workflows/summarise", &summarise()).await.success();
-    for queue in ["task%2Fhttp.get", "workflow%2Fruns"] {
+    for queue in ["task%2Fhttp.get", "task%2Fllm.chat"] {
         let state = server.get(&format!("/v1/queues/{queue}")).await.success();
         assert_eq!(state["definition"]["depth_max"], (1_u64 << 53) - 1);
     }

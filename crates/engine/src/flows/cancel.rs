@@ -2,13 +2,13 @@
 
 use super::record::{Ended, Ending};
 use super::workflows::WorkflowRun;
-use super::{Flows, TRIES_MAX, child_id, ended_key, queue_of, run_key};
+use super::{Flows, TRIES_MAX, child_id, ended_key, queue_of, run_key, write};
 use crate::error::Error;
 use crate::flows::FlowError;
 use std::future::Future;
 use std::pin::Pin;
 use tollgate_core::contract::{CallsQuery, Lanes};
-use tollgate_core::lanes::{Act, ActError, CallId};
+use tollgate_core::lanes::{Act, ActError, CallId, Revision};
 use tollgate_core::{LaneName, QueueName};
 
 /// What became of a run that was to be taken back.
@@ -47,7 +47,7 @@ impl<S: Lanes + 'static> Flows<S> {
                 Ok(_) => {
                     // A step may have been followed by another since its calls were looked for.
                     let cancel = self.calls_of(&queue, &lane).await?;
-                    let _ = self.engine.act_own(Act { cancel, ..Act::default() }).await?;
+                    self.stop_if_ended(run, cancel).await?;
                     self.engine.run_changed(run);
                     self.sweep_in_time();
                     let waited = Ended::of(&kept, Ending::Cancelled, None, kept.began).waited;
@@ -61,6 +61,21 @@ impl<S: Lanes + 'static> Flows<S> {
             }
         }
         Err(FlowError::Busy { run: run.to_owned() }.into())
+    }
+
+    /// Takes back calls of a run that ended, unless it lives again: they may be those of its second life. Says
+    /// whether it has not.
+    pub(super) async fn stop_if_ended(
+        &self,
+        run: &str,
+        cancel: Vec<CallId>,
+    ) -> Result<bool, Error> {
+        let write = vec![write(&run_key(run), Revision(0), None)?];
+        match self.engine.act_own(Act { cancel, write, ..Act::default() }).await {
+            Ok(_) => Ok(true),
+            Err(Error::Act(ActError::RevisionDiffers { .. })) => Ok(false),
+            Err(error) => Err(error),
+        }
     }
 
     pub(super) async fn calls_of(

@@ -74,6 +74,16 @@ pub enum FlowError {
         /// Which child.
         child: String,
     },
+    /// As many runs live as may.
+    #[error(
+        "as many runs of workflow {workflow} live as may: begin run {run} again when one of them has ended"
+    )]
+    NoPlace {
+        /// Which run.
+        run: String,
+        /// Of which workflow.
+        workflow: String,
+    },
     /// Another run has its key.
     #[error(
         "run {run} had the correlation key {key:?}, which is that of {other} now: wait until that has ended"

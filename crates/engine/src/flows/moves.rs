@@ -13,7 +13,9 @@ use crate::lanes::{Job, Outcome};
 use serde::Serialize;
 use tollgate_core::contract::Lanes;
 use tollgate_core::flow::run::{Parent, Plan, Run, Stands};
+use tollgate_core::lanes::act::BODY_BYTES_MAX;
 use tollgate_core::lanes::{Act, ActError, Count, Door, Revision, Settle, Settlement};
+use tollgate_core::toll::check_shape;
 use tollgate_core::{Key, LimitName, QueueName, Span, Timestamp};
 
 /// What the calls of timeouts, and of the signals that come before them, take each other's place by.
@@ -99,6 +101,14 @@ impl<S: Lanes + 'static> Flows<S> {
         let mut act = Act { needs, door: Door::Parks, ..Act::default() };
         let (plan, wall) = (then.into_plan()?, self.engine.wall());
         step_call(&mut act, (made.queue()?, made.run()), &plan, &Woken::Plainly, wall)?;
+        // It is settled though nothing could follow: what cannot is found out before.
+        for (at, call) in act.enqueue.iter().enumerate() {
+            check_shape(&call.tolls).map_err(|error| ActError::Toll { at, error })?;
+            let bytes = call.payload.body().len();
+            if bytes > BODY_BYTES_MAX {
+                return Err(ActError::BodyTooLong { at, bytes }.into());
+            }
+        }
         Ok(act)
     }
 
@@ -130,7 +140,10 @@ impl<S: Lanes + 'static> Flows<S> {
                     self.sweep_in_time();
                     return Ok(Outcome::elsewhere());
                 }
-                Err(Error::Act(ActError::RevisionDiffers { .. })) => {}
+                // Somebody else was faster; or a parent that was to be told has ended.
+                Err(Error::Act(
+                    ActError::RevisionDiffers { .. } | ActError::RecordMissing { .. },
+                )) => {}
                 Err(Error::Act(ActError::UnknownQueue { queue, .. })) => {
                     self.engine.define_own_queue(&queue, spec()).await?
                 }

@@ -16,6 +16,9 @@ pub const ENDED_KEPT: Span = Span::from_days(1);
 /// How often it is looked for those that go.
 const LOOKED_EVERY: Span = Span::from_minutes(1);
 
+/// How many records go with a run in one act.
+const WITH_MAX: usize = 20_000;
+
 /// When it is looked next for runs that go.
 #[derive(Debug, Default)]
 pub(crate) struct Sweeps(AtomicU64);
@@ -59,8 +62,11 @@ impl<S: Lanes + 'static> Flows<S> {
                 }
                 if self.may_go(run, record, wall).await? {
                     let (key, expected) = (key.clone(), record.revision);
-                    write.push(Write { key, expected, bytes: None });
-                    self.remove_given(run, record).await?;
+                    let own = Write { key, expected, bytes: None };
+                    match self.left_by(run, record).await? {
+                        given if given.is_empty() => write.push(own),
+                        given => gone += self.remove_with(own, given).await?,
+                    }
                 }
             }
             gone += self.remove(write).await?;
@@ -80,34 +86,50 @@ impl<S: Lanes + 'static> Flows<S> {
         Ok(self.engine.record(&run_key(parent)).await?.is_none())
     }
 
-    /// Removes what tasks of a run gave, its input, and its idempotency key.
-    async fn remove_given(&self, run: &str, record: &Record) -> Result<(), Error> {
+    /// What tasks of a run gave, its input, and its idempotency key.
+    async fn left_by(&self, run: &str, record: &Record) -> Result<Vec<Write>, Error> {
         let ended = Ended::read(&record.bytes)?;
+        let mut given = Vec::new();
         if ended.progress.is_none() {
-            return Ok(());
+            return Ok(given);
         }
         if let Some(key) = &ended.correlation {
             let key = idempotency_key(&ended.name, key);
             let kept = self.engine.record(&key).await?;
             if let Some(own) = kept.filter(|kept| *kept.bytes == *run.as_bytes()) {
-                self.remove(vec![super::write(&key, own.revision, None)?]).await?;
+                given.push(super::write(&key, own.revision, None)?);
             }
         }
         let input = output_key(run, None);
         if let Some(kept) = self.engine.record(&input).await? {
-            self.remove(vec![super::write(&input, kept.revision, None)?]).await?;
+            given.push(super::write(&input, kept.revision, None)?);
         }
+        let (prefix, mut after) = (format!("{input}/"), None::<String>);
         loop {
-            let page = self.engine.records_of(&format!("{input}/"), None, PAGE_MAX).await?;
+            let page = self.engine.records_of(&prefix, after.as_deref(), PAGE_MAX).await?;
+            let Some((last, _)) = page.last() else { return Ok(given) };
+            after = Some(last.as_str().to_owned());
             let gone = |(key, record): (Key, Record)| Write {
                 key,
                 expected: record.revision,
                 bytes: None,
             };
-            let write: Vec<_> = page.into_iter().map(gone).collect();
-            if write.is_empty() || self.remove(write).await? == 0 {
-                return Ok(());
-            }
+            given.extend(page.into_iter().map(gone));
+        }
+    }
+
+    /// Removes a run with what it gave, unless it lives again meanwhile; says how many runs went. What is more than an
+    /// act may hold goes before it, part by part.
+    async fn remove_with(&self, own: Write, mut given: Vec<Write>) -> Result<u64, Error> {
+        while given.len() > WITH_MAX {
+            let part = given.split_off(given.len() - WITH_MAX);
+            self.remove(part).await?;
+        }
+        given.push(own);
+        match self.engine.act_own(Act { write: given, ..Act::default() }).await {
+            Ok(_) => Ok(1),
+            Err(Error::Act(_)) => Ok(0),
+            Err(error) => Err(error),
         }
     }
 

@@ -32,6 +32,7 @@ pub(super) use tasks::made as tasked;
 
 use parking_lot::Mutex;
 use std::collections::HashMap;
+use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 use tollgate_core::flow::workflow::Workflow;
 use tollgate_core::{NameError, QueueName};
@@ -40,16 +41,34 @@ use tollgate_core::{NameError, QueueName};
 pub(super) const KEEPER: &str = "tollgate:runs";
 /// How the queues of tasks begin.
 pub(super) const TASKS: &str = "task/";
+/// How many runs may be changed at a time.
+const CHANGING: u64 = 1_024;
 /// How many workflows are kept at hand.
 const AT_HAND_MAX: usize = 1_000;
 
 /// Workflows by name and version, as they were read: a version never changes.
-#[derive(Default)]
 pub(crate) struct AtHand {
     workflows: Mutex<HashMap<(String, u32), Arc<Workflow>>>,
+    /// Held by whoever changes a run; runs that share one are seldom changed at once.
+    changing: Vec<tokio::sync::Mutex<()>>,
+    hashing: RandomState,
+}
+
+impl Default for AtHand {
+    fn default() -> Self {
+        let changing = (0..CHANGING).map(|_| tokio::sync::Mutex::default()).collect();
+        Self { workflows: Mutex::default(), changing, hashing: RandomState::new() }
+    }
 }
 
 impl AtHand {
+    /// Lets no one else of this process change a run.
+    async fn change(&self, run: &str) -> Option<tokio::sync::MutexGuard<'_, ()>> {
+        let place = self.hashing.hash_one(run) % CHANGING;
+        let changing = self.changing.get(usize::try_from(place).ok()?)?;
+        Some(changing.lock().await)
+    }
+
     fn find(&self, name: &str, version: u32) -> Option<Arc<Workflow>> {
         self.workflows.lock().get(&(name.to_owned(), version)).cloned()
     }

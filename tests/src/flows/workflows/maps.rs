@@ -79,3 +79,19 @@ async fn a_map_goes_on_over_a_restart() {
     assert_eq!(gives(&opened.gate().flows(), &id).await, json!(squares));
     tasks.stop().await;
 }
+
+#[tokio::test]
+async fn what_is_too_much_after_a_map_fails_the_run_and_not_for_ever() {
+    let opened = Opened::new().await;
+    let flows = opened.gate().flows();
+    let again = |name: &str| Task::new(name, "none").after("a").map(".");
+    let workflow = Workflow::new("w").task(Task::new("a", "t").map("list"));
+    let workflow = workflow.task(again("b")).task(again("c")).task(again("d"));
+    flows.register(workflow.build().unwrap()).await.unwrap();
+    let list: Vec<u32> = (0..9_000).collect();
+    let id = start(&flows, "w", json!({ "list": list })).await;
+    let tasks = serve(&opened, "t", |job| Ok(job.read()?));
+    let reason = fails(&flows, &id).await;
+    assert!(reason.contains("changes"), "{reason}");
+    tasks.stop().await;
+}

@@ -7,7 +7,7 @@ use crate::envelope::Envelope;
 use crate::error::Error;
 use crate::flows::worker::given_up;
 use crate::flows::{FlowError, Flows};
-use crate::lanes::Outcome;
+use crate::lanes::{Engine, Outcome};
 use tollgate_core::contract::Lanes;
 use tollgate_core::lanes::{Act, ActError, Claimed, Lease, Settle, Settlement};
 use tollgate_core::{LimitName, Span, Timestamp};
@@ -42,11 +42,25 @@ impl<S: Lanes + 'static> Flows<S> {
             let wait = until.since(self.engine.clock_now());
             let claimed = self.engine.claim_own(&queue, most, wait, Some(lease)).await?;
             let is_over = claimed.is_empty();
-            let mut tasks = Vec::with_capacity(claimed.len());
+            let leases = claimed.iter().map(|call| call.started.lease).collect();
+            let mut unmade = Unmade { engine: &self.engine, leases };
+            let (mut tasks, mut failed) = (Vec::with_capacity(claimed.len()), None);
             for call in claimed {
-                tasks.extend(self.handed_out(call).await?);
+                let lease = call.started.lease;
+                match self.handed_out(call).await {
+                    Ok(Some(task)) => tasks.push(task),
+                    Ok(None) => unmade.leases.retain(|held| *held != lease),
+                    // It waits again; the others go on.
+                    Err(error) => failed = Some(error),
+                }
+            }
+            if let (Some(error), true) = (failed, tasks.is_empty()) {
+                return Err(error);
             }
             if is_over || !tasks.is_empty() {
+                let is_handed =
+                    |held: &Lease| tasks.iter().any(|it| it.call.started.lease == *held);
+                unmade.leases.retain(|held| !is_handed(held));
                 return Ok(tasks);
             }
         }
@@ -97,6 +111,20 @@ impl<S: Lanes + 'static> Flows<S> {
         }
         let act: Act = outcome.into_act(lease, self.engine.now().await?)?;
         self.engine.act_own(act).await.map(|_| ())
+    }
+}
+
+/// Tasks that were claimed and are not in a worker's hands: let go, they wait again at once.
+struct Unmade<'a, S: Lanes + 'static> {
+    engine: &'a Engine<S>,
+    leases: Vec<Lease>,
+}
+
+impl<S: Lanes + 'static> Drop for Unmade<'_, S> {
+    fn drop(&mut self) {
+        if !self.leases.is_empty() {
+            self.engine.release(std::mem::take(&mut self.leases));
+        }
     }
 }
 

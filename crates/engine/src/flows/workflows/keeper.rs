@@ -4,7 +4,7 @@ use super::KEEPER;
 use super::card::{Chore, ChoreKind};
 use super::moved::Moves;
 use crate::error::Error;
-use crate::flows::Flows;
+use crate::flows::{FlowError, Flows};
 use crate::lanes::{Job, Outcome, Worked};
 use std::future::Future;
 use tollgate_core::contract::Lanes;
@@ -40,15 +40,32 @@ pub(in crate::flows) async fn done<S: Lanes + 'static>(flows: Flows<S>, job: Job
         ChoreKind::Timeout => Moves::Timeout,
         ChoreKind::Begin => Moves::Begin,
     };
-    // The time of a run is over whichever turn it is at.
-    let turn = (chore.what != ChoreKind::Timeout).then_some(chore.turn);
+    let at = (&*chore.run, Some(chore.turn));
     let settle = Settle::new(job.lease, Settlement::Done);
-    match flows.change_run((&chore.run, turn), Some(settle), moves).await {
+    let mut changed = flows.change_run(at, Some(settle.clone()), moves).await;
+    if let Some(reason) = never(&changed) {
+        let moves = match &chore.what {
+            ChoreKind::Items { task } => Moves::Failed { task, reason: &reason },
+            _ => Moves::Impossible { reason: &reason },
+        };
+        changed = flows.change_run(at, Some(settle), moves).await;
+    }
+    match changed {
         Ok(true) | Err(Error::Act(ActError::LeaseLost { .. })) => Outcome::elsewhere(),
         Ok(false) => Outcome::done(),
         Err(error) => {
             tracing::error!(run = chore.run, %error, "what follows in a run could not be done: tried again");
             Outcome::retry()
         }
+    }
+}
+
+/// Why what would follow can never be, if so.
+fn never(changed: &Result<bool, Error>) -> Option<String> {
+    match changed {
+        Err(Error::Act(ActError::LeaseLost { .. })) => None,
+        Err(Error::Act(error)) => Some(error.to_string()),
+        Err(Error::Flow(FlowError::Workflow { reason })) => Some(reason.clone()),
+        _ => None,
     }
 }

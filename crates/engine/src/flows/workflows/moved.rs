@@ -33,6 +33,8 @@ pub(super) enum Moves<'a> {
     Failed { task: &'a str, reason: &'a str },
     /// Its time is over.
     Timeout,
+    /// What would follow can never be.
+    Impossible { reason: &'a str },
     /// It is taken back.
     Cancel,
     /// It is begun again from a task.
@@ -60,6 +62,8 @@ impl<S: Lanes + 'static> Flows<S> {
         settle: Option<Settle>,
         moves: Moves<'_>,
     ) -> Result<bool, Error> {
+        // One after another: tasks that end together would only be in each other's way.
+        let _alone = self.engine.at_hand().change(id).await;
         for _ in 0..TRIES_MAX {
             let Some(record) = self.engine.record(&run_key(id)).await? else { return Ok(false) };
             let Some(run) = WorkflowRun::read(&record.bytes) else { return Ok(false) };
@@ -181,8 +185,9 @@ impl<S: Lanes + 'static> Flows<S> {
         moved: Moved,
     ) -> Result<(), Error> {
         let Moved { states, calls, joins, ending } = moved;
-        let was_pending = run.is_pending;
-        let run = WorkflowRun { states, is_pending: false, ..run };
+        // One that had to wait gets the place of one that ended.
+        let (was_pending, has_place) = (run.is_pending, run.has_place || run.is_pending);
+        let run = WorkflowRun { states, is_pending: false, has_place, ..run };
         act.enqueue.extend(calls);
         let Some(ending) = ending else {
             act.write.push(write(&run_key(id), revision, Some(run.written()?))?);
@@ -203,7 +208,8 @@ impl<S: Lanes + 'static> Flows<S> {
         let pending = if was_pending { self.engine.record(&key).await? } else { None };
         match pending {
             Some(pending) => act.write.push(write(&key, pending.revision, None)?),
-            None => self.let_next_begin(act, &run.workflow).await?,
+            None if has_place => self.let_next_begin(act, &run.workflow).await?,
+            None => {}
         }
         Ok(())
     }
@@ -239,20 +245,25 @@ impl<S: Lanes + 'static> Flows<S> {
             }
         }
         for queue in queues {
-            self.stop_calls(queue, id).await?;
+            if !self.stop_calls(queue, id).await? {
+                return Ok(());
+            }
         }
         Ok(())
     }
 
-    async fn stop_calls(&self, queue: tollgate_core::QueueName, id: &str) -> Result<(), Error> {
+    /// Takes back what is left of a run in a queue; says whether the run does not live again.
+    async fn stop_calls(&self, queue: tollgate_core::QueueName, id: &str) -> Result<bool, Error> {
         let lane = Some(LaneName::new(id)?);
         let mut query = CallsQuery { queue, lane, state: None, after: None, most: PAGE };
         loop {
             let calls = self.engine.calls(query.clone()).await?;
-            let Some(last) = calls.last() else { return Ok(()) };
+            let Some(last) = calls.last() else { return Ok(true) };
             query.after = Some(last.id);
             let cancel = calls.iter().map(|call| call.id).collect();
-            let _ = self.engine.act_own(Act { cancel, ..Act::default() }).await?;
+            if !self.stop_if_ended(id, cancel).await? {
+                return Ok(false);
+            }
         }
     }
 }
@@ -280,7 +291,7 @@ fn advance<'w, 'r>(
         Moves::Done { task, .. } => Happened::Done { task },
         Moves::Items { task } => Happened::ItemsDone { task },
         Moves::Failed { task, reason } => Happened::Failed { task, reason },
-        Moves::Timeout | Moves::Cancel => Happened::Cancelled,
+        Moves::Timeout | Moves::Impossible { .. } | Moves::Cancel => Happened::Cancelled,
         Moves::Again { task } => return progress.rerun_from(workflow, task, view),
     };
     progress.advance(workflow, happened, view)
@@ -322,10 +333,11 @@ fn moved(
     let ending = advanced.end.map(|end| match end {
         RunEnd::Done { output } => Ending::Done(output.into_owned().into()),
         RunEnd::Failed { task, reason } => failed(reason, task.to_owned()),
-        RunEnd::Cancelled if matches!(moves, Moves::Timeout) => {
-            failed(TIMED_OUT.to_owned(), String::new())
-        }
-        RunEnd::Cancelled => Ending::Cancelled,
+        RunEnd::Cancelled => match moves {
+            Moves::Timeout => failed(TIMED_OUT.to_owned(), String::new()),
+            Moves::Impossible { reason } => failed(reason.to_owned(), String::new()),
+            _ => Ending::Cancelled,
+        },
     });
     Ok(Moved { states: states(progress), calls, joins: Vec::new(), ending })
 }

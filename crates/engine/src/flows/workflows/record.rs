@@ -25,6 +25,9 @@ pub(crate) struct WorkflowRun {
     /// It waits for others to end.
     #[serde(default)]
     pub(crate) is_pending: bool,
+    /// It is counted among those that live, where only so many may.
+    #[serde(default)]
+    pub(crate) has_place: bool,
     pub(crate) states: Vec<StateRecord>,
 }
 

@@ -1,7 +1,9 @@
 //! Runs of workflows that ended and are begun again from a task; and those that are taken back.
 
-use super::moved::Moves;
+use super::card::{Chore, ChoreKind};
+use super::moved::{Moves, deadline};
 use super::record::WorkflowRun;
+use super::start::Place;
 use crate::error::Error;
 use crate::flows::cancel::Cancelled;
 use crate::flows::record::Ended;
@@ -23,13 +25,14 @@ impl<S: Lanes + 'static> Flows<S> {
             return Err(FlowError::NotOfWorkflow { run: run.to_owned() }.into());
         };
         let workflow = self.workflow_of(&ended.name, ended.version).await?;
-        let again = WorkflowRun {
+        let mut again = WorkflowRun {
             workflow: ended.name,
             version: ended.version,
             began: ended.began,
             turn: turn + 1,
             key: ended.correlation,
             is_pending: false,
+            has_place: false,
             states,
         };
         let moves = Moves::Again { task };
@@ -38,6 +41,20 @@ impl<S: Lanes + 'static> Flows<S> {
         let is_over = moved.ending.is_some();
         if !is_over {
             act.write.push(write(&ended_key(run), revision, None)?);
+            match self.place(&mut act, &workflow).await? {
+                Place::Waits => {
+                    let (run, workflow) = (run.to_owned(), again.workflow);
+                    return Err(FlowError::NoPlace { run, workflow }.into());
+                }
+                place => again.has_place = place == Place::Taken,
+            }
+            if let Some(deadline) = deadline(&workflow, self.engine.wall()) {
+                let what = ChoreKind::Timeout;
+                let timeout = Chore { run: run.to_owned(), turn: again.turn, what };
+                let mut call = timeout.call()?;
+                call.not_before = Some(deadline);
+                act.enqueue.push(call);
+            }
         }
         self.follow(&mut act, run, (again, Revision(0)), moved).await?;
         let _ = self.engine.act_own(act).await?;

@@ -11,6 +11,17 @@ use tollgate_core::contract::Lanes;
 use tollgate_core::flow::workflow::{Progress, Workflow};
 use tollgate_core::lanes::{Act, ActError, Revision};
 
+/// Whether a run may live beside those that do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Place {
+    /// As many as there are may.
+    Unbounded,
+    /// It is one of those that may.
+    Taken,
+    /// It may when another has ended.
+    Waits,
+}
+
 impl<S: Lanes + 'static> Flows<S> {
     /// Begins a run of a workflow as it was registered last. With an idempotency key the answer is the first run of
     /// that key, for as long as that is kept. Where only so many runs may live, it waits for its turn.
@@ -42,6 +53,7 @@ impl<S: Lanes + 'static> Flows<S> {
                 turn: 0,
                 key: key.clone(),
                 is_pending: false,
+                has_place: false,
                 states: states(&Progress::new(workflow)),
             };
             let (act, is_over) = self.begin_act(&id, run, workflow, input).await?;
@@ -85,30 +97,33 @@ impl<S: Lanes + 'static> Flows<S> {
             call.not_before = Some(deadline);
             act.enqueue.push(call);
         }
-        if !self.takes_its_place(&mut act, workflow).await? {
+        let loaded = [(String::new(), Box::from(input))].into();
+        let moved = self.decided((id, &run), workflow, Moves::Begin, loaded).await?;
+        let is_over = moved.ending.is_some();
+        // One that ends at once lives at no time.
+        let place = if is_over { Place::Unbounded } else { self.place(&mut act, workflow).await? };
+        if place == Place::Waits {
             let run = WorkflowRun { is_pending: true, ..run };
             act.write.push(write(&pending_key(workflow.name(), id), Revision(0), Some([].into()))?);
             act.write.push(write(&run_key(id), Revision(0), Some(run.written()?))?);
             return Ok((act, false));
         }
-        let loaded = [(String::new(), Box::from(input))].into();
-        let moved = self.decided((id, &run), workflow, Moves::Begin, loaded).await?;
-        let is_over = moved.ending.is_some();
+        let run = WorkflowRun { has_place: place == Place::Taken, ..run };
         self.follow(&mut act, id, (run, Revision(0)), moved).await?;
         Ok((act, is_over))
     }
 
     /// Counts a run among those that live, if it may be one of them.
-    async fn takes_its_place(&self, act: &mut Act, workflow: &Workflow) -> Result<bool, Error> {
-        let Some(most) = workflow.spec().runs_max else { return Ok(true) };
+    pub(super) async fn place(&self, act: &mut Act, workflow: &Workflow) -> Result<Place, Error> {
+        let Some(most) = workflow.spec().runs_max else { return Ok(Place::Unbounded) };
         let key = live_key(workflow.name());
         let live = self.engine.record(&key).await?;
         let (count, revision) =
             live.map_or((0, Revision(0)), |it| (count_of(&it.bytes), it.revision));
-        if count >= most {
-            return Ok(false);
-        }
-        act.write.push(write(&key, revision, Some((count + 1).to_string().into_bytes().into()))?);
-        Ok(true)
+        let (place, count) =
+            if count < most { (Place::Taken, count + 1) } else { (Place::Waits, count) };
+        // Written as it is, too: whoever ends meanwhile is to see who waits.
+        act.write.push(write(&key, revision, Some(count.to_string().into_bytes().into()))?);
+        Ok(place)
     }
 }

@@ -29,6 +29,7 @@ fn kind_of(error: &FlowError) -> Kind {
         | FlowError::StepUnderWay { .. }
         | FlowError::ParentLives { .. }
         | FlowError::ChildGone { .. }
+        | FlowError::NoPlace { .. }
         | FlowError::KeyTaken { .. } => kinds::RUN_NOT_RERUN,
         FlowError::OfWorkflow { .. } => kinds::RUN_OF_WORKFLOW,
         FlowError::Workflow { .. } => kinds::RUN_WORKFLOW,
