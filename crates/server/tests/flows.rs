@@ -137,7 +137,8 @@ fn a_workflow_that_cannot_be_is_refused_and_a_file_that_cannot_be_read_fails() {
     set("workflow set - --name w", r#"{"tasks":[]}"#).contains(1, &["has no tasks: add one"]);
     set("workflow set - --name w", r#"{"tasks":[],"rate":1}"#).contains(2, &["`rate`"]);
     set("workflow set -", "tasks = []").contains(2, &["does not say `name`"]);
-    set("workflow set -", "tasks: []").contains(2, &["neither JSON"]);
+    set("workflow set -", "tasks: []").contains(2, &["does not say `name`"]);
+    set("workflow set -", "tasks: [").contains(2, &["neither JSON"]);
     set("workflow set -", "{").contains(2, &["it is not JSON"]);
     served.run("workflow set nowhere.json").contains(2, &["nowhere.json cannot be read"]);
     served.run("workflow show w").contains(1, &["no workflow w", "tollgate workflow set"]);
