@@ -91,7 +91,7 @@ impl<S: Lanes + 'static> Flows<S> {
                 let then = self.next_act(made, outcome.then.clone())?;
                 Ok(with_costs(Outcome::done()).standing_alone().and(then))
             }
-            _ => self.change(made, outcome).await,
+            _ => Box::pin(self.change(made, outcome)).await,
         }
     }
 

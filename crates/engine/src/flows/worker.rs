@@ -182,23 +182,28 @@ async fn make<S: Lanes + 'static, M: Machine>(
 ) -> Result<Outcome, Error> {
     let Body { step, state, woken } = body;
     if let Woken::Timeout { turn, limits } = &woken
-        && !flows.time_out(&job.lane, *turn).await?
+        && !Box::pin(flows.time_out(&job.lane, *turn)).await?
     {
         return Ok(unmade(limits));
     }
     let (versions, machine_name) = ((version, M::VERSION), M::NAME);
     let made = Made { job, versions, machine: machine_name, step: &step, state };
-    let given = flows.given(job, woken).await?;
+    // Each step has a task of its own, which is as large as all that may happen in it: what seldom does is elsewhere.
+    let given = match woken {
+        Woken::Plainly => Given::default(),
+        woken => Box::pin(flows.given(job, woken)).await?,
+    };
     let outcome = match attempt(machine, version, job, (&step, state), given).await {
         Ok(outcome) => outcome,
-        Err(error) => handled(machine, version, job, (&step, state), error).await,
+        Err(error) => Box::pin(handled(machine, version, job, (&step, state), error)).await,
     };
-    match flows.settle(&made, outcome).await {
+    let error = match flows.settle(&made, outcome).await {
         // What follows cannot be: that is how the run ends.
-        Err(Error::Act(error)) => flows.settle(&made, stop(error.to_string())).await,
-        Err(Error::Invalid(error)) => flows.settle(&made, stop(error.to_string())).await,
-        settled => settled,
-    }
+        Err(Error::Act(error)) => error.to_string(),
+        Err(Error::Invalid(error)) => error.to_string(),
+        settled => return settled,
+    };
+    flows.settle(&made, stop(error)).await
 }
 
 /// What a step is given beside its state.
