@@ -14,7 +14,8 @@ use tollgate_core::{
 use tollgate_engine::{Clock as _, SystemClock};
 use tollgate_stores::embedded::disk::RealDisk;
 use tollgate_stores::embedded::log::{Batch, Log, LogError, SegmentNumber, Settings};
-use tollgate_stores::embedded::{Embedded, HistorySettings, StoreSettings, TimeSource};
+use tollgate_stores::embedded::{HistorySettings, StoreSettings};
+use tollgate_stores::store::{Store, TimeSource};
 
 use crate::folder::{Folder, size_of_folder};
 use crate::process;
@@ -77,10 +78,10 @@ pub(crate) fn live_through(
     Ok(rate(most, begun.elapsed()))
 }
 
-fn opened(folder: &Path, history: HistorySettings) -> anyhow::Result<Embedded> {
+fn opened(folder: &Path, history: HistorySettings) -> anyhow::Result<Store> {
     let disk = Arc::new(RealDisk::open(folder)?);
     let settings = StoreSettings { history, ..StoreSettings::default() };
-    Ok(Embedded::on(disk, settings, clock())?.store)
+    Ok(Store::on(disk, settings, clock())?.store)
 }
 
 /// How long a restart takes, and how much memory.
@@ -109,7 +110,7 @@ pub(crate) fn restarts() -> anyhow::Result<Table> {
 pub(crate) fn restart_here(folder: &str) -> anyhow::Result<Vec<u64>> {
     let before = process::memory_bytes("VmRSS")?;
     let begun = Instant::now();
-    let opened = Embedded::open(Path::new(folder), clock())?;
+    let opened = Store::open(Path::new(folder), clock())?;
     let runtime = tokio::runtime::Builder::new_current_thread().build()?;
     runtime.block_on(opened.store.advance())?;
     let millis = u64::try_from(begun.elapsed().as_millis())?;
@@ -144,12 +145,7 @@ fn store_cycles(
 }
 
 /// So many calls of a client's own queue, each a command by itself.
-async fn cycle(
-    store: &Embedded,
-    client: usize,
-    from: usize,
-    together: usize,
-) -> anyhow::Result<()> {
+async fn cycle(store: &Store, client: usize, from: usize, together: usize) -> anyhow::Result<()> {
     let queue = QueueName::new(["calls", "others"][client])?;
     let acts = (from..from + together).map(|number| {
         let call = NewCall { queue: queue.clone(), ..call(number)? };
@@ -196,7 +192,7 @@ fn bare_cycles(folder: &Path, together: usize, bytes: u64) -> anyhow::Result<usi
 }
 
 pub(crate) fn fill(folder: &Path, waiting: usize) -> anyhow::Result<()> {
-    let store = Embedded::open(folder, clock())?.store;
+    let store = Store::open(folder, clock())?.store;
     let runtime = tokio::runtime::Builder::new_current_thread().build()?;
     runtime.block_on(async {
         define(&store).await?;
@@ -210,7 +206,7 @@ pub(crate) fn fill(folder: &Path, waiting: usize) -> anyhow::Result<()> {
     })
 }
 
-pub(crate) async fn define(store: &Embedded) -> anyhow::Result<()> {
+pub(crate) async fn define(store: &Store) -> anyhow::Result<()> {
     let limit = Limit::per(1_000_000_000, Span::from_secs(1)).burst(1_000_000_000);
     let definition = Some(Definition::new(limit)?);
     store.configure(Configure::limit(LimitName::new("api")?, definition)).await??;

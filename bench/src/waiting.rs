@@ -9,8 +9,9 @@ use anyhow::Context as _;
 use tollgate_core::contract::Lanes as _;
 use tollgate_core::lanes::{Act, Claim, NewCall, Settle, Settlement};
 use tollgate_core::{QueueName, Span};
+use tollgate_stores::embedded::StoreSettings;
 use tollgate_stores::embedded::disk::RealDisk;
-use tollgate_stores::embedded::{Embedded, StoreSettings};
+use tollgate_stores::store::Store;
 
 use crate::folder::Folder;
 use crate::process;
@@ -59,7 +60,7 @@ pub(crate) fn cost_here(waiting: usize) -> anyhow::Result<Vec<u64>> {
     let before = process::memory_bytes("VmRSS")?;
     let folder = Folder::new("waiting")?;
     fill(&folder.path, waiting)?;
-    let store = Embedded::open(&folder.path, clock())?.store;
+    let store = Store::open(&folder.path, clock())?.store;
     let runtime = tokio::runtime::Builder::new_current_thread().build()?;
     runtime.block_on(define(&store))?;
     let resident = process::memory_bytes("VmRSS")?.saturating_sub(before);
@@ -94,7 +95,7 @@ pub(crate) fn commits_here(checkpoint_bytes: u64) -> anyhow::Result<Vec<u64>> {
     fill(&folder.path, BESIDE)?;
     let disk = Arc::new(RealDisk::open(Path::new(&folder.path))?);
     let settings = StoreSettings { checkpoint_bytes, ..StoreSettings::default() };
-    let store = Embedded::on(disk, settings, clock())?.store;
+    let store = Store::on(disk, settings, clock())?.store;
     let runtime = tokio::runtime::Builder::new_current_thread().build()?;
     let (begun, mut number, mut times) = (Instant::now(), 0, Vec::new());
     // Several checkpoints of a million calls are made in this time.
@@ -112,7 +113,7 @@ pub(crate) fn commits_here(checkpoint_bytes: u64) -> anyhow::Result<Vec<u64>> {
 }
 
 /// Claims some calls, settles them, and enqueues as many.
-async fn replace(store: &Embedded, from: usize) -> anyhow::Result<()> {
+async fn replace(store: &Store, from: usize) -> anyhow::Result<()> {
     let queue = QueueName::new("calls")?;
     let claim = Claim { queue, most: TOGETHER, lease: None, asks: Span::ZERO };
     let claimed = store.claim(claim).await?;

@@ -12,11 +12,12 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use tempfile::tempdir;
 use tokio::runtime::Runtime;
-use tollgate::embedded::{Disk, Embedded, LogSettings, RealDisk, StoreSettings, contents};
+use tollgate::embedded::{Disk, LogSettings, RealDisk, StoreSettings, contents};
 use tollgate::lanes::{
     Act, CallId, Claim, Effect, Kept, LaneName, Lanes, Lease, NewCall, Order, QueueName, QueueSpec,
     Settle, Settlement,
 };
+use tollgate::store::Store;
 use tollgate::{Clock, Span, SystemClock};
 
 /// Runs a command: its code, and what it said on both outputs.
@@ -32,12 +33,12 @@ fn queue() -> QueueName {
 }
 
 /// A store with small segments and frequent checkpoints.
-fn opened(folder: &Path) -> Embedded {
+fn opened(folder: &Path) -> Store {
     let clock = SystemClock::new();
     let log = LogSettings { segment_bytes: 32 << 10 };
     let settings = StoreSettings { log, checkpoint_bytes: 64 << 10, ..StoreSettings::default() };
     let disk = Arc::new(RealDisk::open(folder).unwrap());
-    let store = Embedded::on(disk, settings, Arc::new(move || clock.both())).unwrap().store;
+    let store = Store::on(disk, settings, Arc::new(move || clock.both())).unwrap().store;
     let spec = QueueSpec { order: Order::Parallel(1_000), ..QueueSpec::default() };
     runtime().block_on(store.define_queue(queue(), spec)).unwrap().unwrap();
     store
@@ -47,7 +48,7 @@ fn runtime() -> Runtime {
     tokio::runtime::Builder::new_current_thread().build().unwrap()
 }
 
-fn enqueue(store: &Embedded, bytes: usize) -> CallId {
+fn enqueue(store: &Store, bytes: usize) -> CallId {
     let call = NewCall::new(queue(), LaneName::new("a").unwrap());
     let call = NewCall { payload: vec![7; bytes].into(), ..call };
     let act = Act { enqueue: vec![call], ..Act::default() };
@@ -55,13 +56,13 @@ fn enqueue(store: &Embedded, bytes: usize) -> CallId {
 }
 
 /// Starts up to so many calls.
-fn start(store: &Embedded, most: usize) -> Vec<Lease> {
+fn start(store: &Store, most: usize) -> Vec<Lease> {
     let claim = Claim { queue: queue(), most, lease: None, asks: Span::ZERO };
     let claimed = runtime().block_on(store.claim(claim)).unwrap();
     claimed.iter().map(|claimed| claimed.started.lease).collect()
 }
 
-fn end(store: &Embedded, leases: &[Lease]) {
+fn end(store: &Store, leases: &[Lease]) {
     let done = |lease: &Lease| {
         let (lease, settlement) = (*lease, Settlement::Done);
         Settle::new(lease, settlement)

@@ -8,8 +8,8 @@ use std::path::Path;
 use std::process::{Command, Output};
 use std::sync::Arc;
 use tempfile::tempdir;
-use tollgate::embedded::Embedded;
 use tollgate::lanes::{Act, LaneName, Lanes, NewCall, QueueName, QueueSpec};
+use tollgate::store::Store;
 use tollgate::{Clock, SystemClock};
 
 /// Runs a command in a folder: its code, and what it said on both outputs.
@@ -27,7 +27,7 @@ fn run(folder: &Path, arguments: &str) -> (Option<i32>, String, String) {
 /// Makes a store with one call, and closes it.
 fn make(folder: &Path) {
     let clock = SystemClock::new();
-    let store = Embedded::open(folder, Arc::new(move || clock.both())).unwrap().store;
+    let store = Store::open(folder, Arc::new(move || clock.both())).unwrap().store;
     let queue = QueueName::new("q").unwrap();
     let call = NewCall::new(queue.clone(), LaneName::new("a").unwrap());
     let call = NewCall { payload: (*b"hello").into(), ..call };

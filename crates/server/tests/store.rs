@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::Arc;
 use tempfile::{TempDir, tempdir};
-use tollgate::embedded::Embedded;
 use tollgate::lanes::{Act, Claim, LaneName, Lanes, NewCall, Order, QueueName, QueueSpec};
+use tollgate::store::Store;
 use tollgate::{Clock, Span, SystemClock};
 
 /// Runs a command: its code, and what it said on both outputs.
@@ -26,9 +26,9 @@ fn check(folder: &Path) -> (Option<i32>, String, String) {
 }
 
 /// A folder with two calls that wait and one in flight, and its store.
-fn opened() -> (TempDir, Embedded) {
+fn opened() -> (TempDir, Store) {
     let (folder, clock) = (tempdir().unwrap(), SystemClock::new());
-    let store = Embedded::open(folder.path(), Arc::new(move || clock.both())).unwrap().store;
+    let store = Store::open(folder.path(), Arc::new(move || clock.both())).unwrap().store;
     let queue = QueueName::new("q").unwrap();
     let call = NewCall::new(queue.clone(), LaneName::new("a").unwrap());
     let call = NewCall { payload: [7; 300].into(), ..call };

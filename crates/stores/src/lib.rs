@@ -8,3 +8,4 @@ pub mod postgres;
 #[cfg(feature = "redis")]
 pub mod redis;
 pub mod shared;
+pub mod store;

@@ -1,6 +1,6 @@
 //! The embedded store: calls, limits and meters in one folder, held by one process.
 //!
-//! [`Embedded`] keeps the contracts of [`lanes`](crate::lanes); [`check`] looks at a folder that
+//! It is the home of a [`Store`](crate::store::Store); [`check`] looks at a folder that
 //! nobody uses and changes nothing; [`backup`] copies one that may be in use, and [`restore`] makes a
 //! folder of the copy; [`export`] writes all that lasts as lines of JSON, and [`import`] reads them.
 
@@ -10,6 +10,6 @@ pub use tollgate_stores::embedded::log::{
 };
 pub use tollgate_stores::embedded::{
     CheckError, Checked, CheckedCheckpoint, CheckedHistory, Contents, Copied, CopyError,
-    DamagedHistory, Embedded, ExportError, Exported, HistorySettings, ImportError, Imported,
-    OpenError, Opened, StoreSettings, TimeSource, backup, check, contents, export, import, restore,
+    DamagedHistory, ExportError, Exported, HistorySettings, ImportError, Imported, OpenError,
+    Opened, StoreSettings, backup, check, contents, export, import, restore,
 };

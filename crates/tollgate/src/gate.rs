@@ -26,8 +26,9 @@ pub use push::Pusher;
 #[cfg(feature = "test-kit")]
 pub use test_kit::TestKit;
 
-use crate::embedded::{Disk, Embedded, HistorySettings, OpenError, RealDisk, StoreSettings};
+use crate::embedded::{Disk, HistorySettings, OpenError, RealDisk, StoreSettings};
 use crate::shared::{Cells, Shared};
+use crate::store::Store;
 use std::path::Path;
 use std::sync::Arc;
 use tollgate_core::Span;
@@ -48,7 +49,7 @@ enum Backend {
     /// In this process: limits alone, at memory speed.
     Memory(Limiter),
     /// In a folder.
-    Embedded(Engine<Embedded>),
+    Kept(Engine<Store>),
     /// In a store that other processes share: limits alone.
     Shared(Engine<Shared>),
 }
@@ -58,7 +59,7 @@ macro_rules! on_store {
     ($backend:expr, $limiter:ident => $in_memory:expr, $engine:ident => $kept:expr $(,)?) => {
         match $backend {
             $crate::gate::Backend::Memory($limiter) => $in_memory,
-            $crate::gate::Backend::Embedded($engine) => $kept,
+            $crate::gate::Backend::Kept($engine) => $kept,
             $crate::gate::Backend::Shared($engine) => $kept,
         }
     };
@@ -147,7 +148,7 @@ impl Builder {
         let (clock, settings) = (self.settings.clock, self.store);
         let source = clock.clone();
         // Reading it may take seconds: not on a thread that others need.
-        let open = move || Embedded::on(disk()?, settings, Arc::new(move || source.both()));
+        let open = move || Store::on(disk()?, settings, Arc::new(move || source.both()));
         let opened = on_a_thread(open).await.map_err(StoreError::from)??;
         if let Some(torn) = &opened.report.torn {
             tracing::info!(?torn, "a commit that a crash interrupted was cut off");
@@ -155,7 +156,7 @@ impl Builder {
         let clock: Arc<dyn Clock> =
             if opened.ahead.is_zero() { clock } else { Arc::new(Ahead::new(clock, opened.ahead)) };
         let engine = Engine::start(opened.store, clock).await?;
-        Ok(Tollgate { backend: Backend::Embedded(engine) })
+        Ok(Tollgate { backend: Backend::Kept(engine) })
     }
 }
 
@@ -230,7 +231,7 @@ impl Tollgate {
         let engine = match self.backend {
             Backend::Memory(_) => return,
             Backend::Shared(engine) => return engine.quiet().await,
-            Backend::Embedded(engine) => engine,
+            Backend::Kept(engine) => engine,
         };
         engine.quiet().await;
         // The last handle waits for the disk: not on a thread that others need.
@@ -247,7 +248,7 @@ impl Tollgate {
     pub fn limiter(&self) -> Option<&Limiter> {
         match &self.backend {
             Backend::Memory(limiter) => Some(limiter),
-            Backend::Embedded(_) | Backend::Shared(_) => None,
+            Backend::Kept(_) | Backend::Shared(_) => None,
         }
     }
 }

@@ -26,6 +26,7 @@ pub mod flows;
 mod gate;
 pub mod lanes;
 pub mod shared;
+pub mod store;
 #[cfg(feature = "test-kit")]
 pub mod test_kit;
 

@@ -1,8 +1,8 @@
 //! What lasts: calls, limits and what was spent, over the end of a process.
 
 use super::*;
-use tollgate::embedded::Embedded;
 use tollgate::lanes::{CallId, Configure, Definition, LimitName, Meters, Partition};
+use tollgate::store::Store;
 use tollgate::{Clock, Span};
 
 #[tokio::test]
@@ -61,7 +61,7 @@ async fn a_limit_is_in_force_as_it_was_written_down_by_an_earlier_version() {
     patiently(gate.shut_down()).await;
     let clock = opened.clock.clone();
     let now = std::sync::Arc::new(move || clock.both());
-    let store = Embedded::open(opened.folder.path(), now).unwrap().store;
+    let store = Store::open(opened.folder.path(), now).unwrap().store;
     let limit = LimitName::new("l").unwrap();
     let definition = Some(Definition::new(Limit::per_hour(1)).unwrap());
     let overrides = vec![(limit.clone(), Partition::new("big").unwrap(), None)];

@@ -33,8 +33,8 @@ pub(super) use shelf::Shelf;
 pub(super) use intake::{BYTES_MAX, Intake};
 
 use self::keeper::Keeper;
-use super::TimeSource;
 use super::log::{LogError, Position};
+use crate::store::TimeSource;
 use std::io;
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};

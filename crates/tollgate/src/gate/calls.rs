@@ -1,7 +1,7 @@
 //! Calls that wait in lanes: handed in, claimed, settled, looked at, and held back.
 
 use super::{Backend, Tollgate};
-use crate::embedded::Embedded;
+use crate::store::Store;
 use std::future::Future;
 use tollgate_core::contract::StoreError as KeptError;
 use tollgate_core::contract::{
@@ -20,10 +20,10 @@ impl Tollgate {
         self.engine().is_ok()
     }
 
-    pub(super) fn engine(&self) -> Result<&Engine<Embedded>, Error> {
+    pub(super) fn engine(&self) -> Result<&Engine<Store>, Error> {
         match &self.backend {
             Backend::Memory(_) | Backend::Shared(_) => Err(StoreError::LimitsOnly.into()),
-            Backend::Embedded(engine) => Ok(engine),
+            Backend::Kept(engine) => Ok(engine),
         }
     }
 
@@ -113,7 +113,7 @@ impl Tollgate {
     pub async fn now(&self) -> Result<Now, Error> {
         match &self.backend {
             Backend::Shared(engine) => engine.now().await,
-            Backend::Memory(_) | Backend::Embedded(_) => self.engine()?.now().await,
+            Backend::Memory(_) | Backend::Kept(_) => self.engine()?.now().await,
         }
     }
 
@@ -133,7 +133,7 @@ impl Tollgate {
     pub fn takes_writes(&self) -> Result<(), Error> {
         match &self.backend {
             Backend::Memory(_) => Ok(()),
-            Backend::Embedded(engine) => Ok(engine.store().takes_writes()?),
+            Backend::Kept(engine) => Ok(engine.store().takes_writes()?),
             Backend::Shared(engine) => Ok(engine.store().takes_writes()?),
         }
     }
@@ -142,7 +142,7 @@ impl Tollgate {
     /// it.
     pub fn store_failures(&self) -> Option<u64> {
         match &self.backend {
-            Backend::Memory(_) | Backend::Embedded(_) => None,
+            Backend::Memory(_) | Backend::Kept(_) => None,
             Backend::Shared(engine) => Some(engine.store().failures()),
         }
     }
@@ -151,7 +151,7 @@ impl Tollgate {
     pub async fn ended(&self) {
         match &self.backend {
             Backend::Memory(_) | Backend::Shared(_) => std::future::pending().await,
-            Backend::Embedded(engine) => engine.ended().await,
+            Backend::Kept(engine) => engine.ended().await,
         }
     }
 
@@ -225,7 +225,7 @@ impl Tollgate {
     pub async fn record(&self, key: &str) -> Result<Option<Record>, Error> {
         match &self.backend {
             Backend::Shared(engine) => engine.record(key).await,
-            Backend::Memory(_) | Backend::Embedded(_) => self.engine()?.record(key).await,
+            Backend::Memory(_) | Backend::Kept(_) => self.engine()?.record(key).await,
         }
     }
 
@@ -391,7 +391,7 @@ impl Tollgate {
 #[derive(Debug)]
 #[must_use = "nothing is claimed until it runs"]
 pub struct Worker {
-    inner: Result<tollgate_engine::Worker<Embedded>, Error>,
+    inner: Result<tollgate_engine::Worker<Store>, Error>,
 }
 
 impl Worker {

@@ -1,7 +1,7 @@
 //! Events of calls: told as they happen, and found in history.
 
 use super::Tollgate;
-use crate::embedded::Embedded;
+use crate::store::Store;
 use tollgate_core::contract::{EventCursor, HistoryPage, HistoryQuery};
 use tollgate_core::lanes::{CallId, Event};
 use tollgate_engine::{Error, Told};
@@ -31,7 +31,7 @@ impl Tollgate {
 #[derive(Debug)]
 #[must_use = "nothing is told until it is asked for"]
 pub struct Events {
-    inner: Result<tollgate_engine::Events<Embedded>, Error>,
+    inner: Result<tollgate_engine::Events<Store>, Error>,
 }
 
 impl Events {

@@ -1,7 +1,7 @@
 //! Runs of step machines, in the store of this gate.
 
 use super::Tollgate;
-use crate::embedded::Embedded;
+use crate::store::Store;
 use serde::Serialize;
 use std::future::Future;
 use tollgate_core::flow::workflow::Workflow;
@@ -16,14 +16,14 @@ use tollgate_engine::{Error, Worked};
 /// The runs of a gate that keeps calls.
 #[derive(Debug, Clone)]
 pub struct Flows {
-    inner: Result<flows::Flows<Embedded>, Error>,
+    inner: Result<flows::Flows<Store>, Error>,
 }
 
 /// A worker of a machine, to be set up and run.
 #[derive(Debug)]
 #[must_use = "no step is made until it runs"]
 pub struct MachineWorker<M: Machine> {
-    inner: Result<flows::MachineWorker<Embedded, M>, Error>,
+    inner: Result<flows::MachineWorker<Store, M>, Error>,
 }
 
 impl Tollgate {
@@ -34,7 +34,7 @@ impl Tollgate {
 }
 
 impl Flows {
-    fn inner(&self) -> Result<&flows::Flows<Embedded>, Error> {
+    fn inner(&self) -> Result<&flows::Flows<Store>, Error> {
         self.inner.as_ref().map_err(Clone::clone)
     }
 
@@ -246,7 +246,7 @@ impl<M: Machine> MachineWorker<M> {
 #[derive(Debug)]
 #[must_use = "no task is made until it runs"]
 pub struct TaskWorker {
-    inner: Result<flows::TaskWorker<Embedded>, Error>,
+    inner: Result<flows::TaskWorker<Store>, Error>,
 }
 
 impl TaskWorker {

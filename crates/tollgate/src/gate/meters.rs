@@ -65,7 +65,7 @@ impl Tollgate {
     ) -> Result<PartitionPage, Error> {
         match &self.backend {
             Backend::Memory(limiter) => limiter.partitions(limit, after, most),
-            Backend::Embedded(engine) => engine.partitions(limit, after, most).await,
+            Backend::Kept(engine) => engine.partitions(limit, after, most).await,
             Backend::Shared(_) => Err(StoreError::MetersNotListed.into()),
         }
     }

@@ -1,7 +1,7 @@
 //! Calls that Tollgate makes itself.
 
 use super::Tollgate;
-use crate::embedded::Embedded;
+use crate::store::Store;
 use std::future::Future;
 use tollgate_engine::Error;
 use tollgate_engine::push::{self, PushError, PushSettings};
@@ -10,7 +10,7 @@ use tollgate_engine::push::{self, PushError, PushSettings};
 #[derive(Debug)]
 #[must_use = "nothing is delivered until it runs"]
 pub struct Pusher {
-    inner: Result<push::Pusher<Embedded>, Error>,
+    inner: Result<push::Pusher<Store>, Error>,
 }
 
 impl Tollgate {

@@ -1,8 +1,9 @@
 //! Machines and workflows in tests: in memory, on a clock that jumps.
 
 use super::{GateError, Tollgate};
-use crate::embedded::{Embedded, OpenError};
+use crate::embedded::OpenError;
 use crate::gate::Flows;
+use crate::store::Store;
 use serde::Serialize;
 use std::future::Future;
 use tollgate_core::{Span, Timestamp};
@@ -15,7 +16,7 @@ use tollgate_stores::embedded::disk::simulated::Host;
 #[derive(Debug)]
 pub struct TestKit {
     gate: Tollgate,
-    kit: Kit<Embedded>,
+    kit: Kit<Store>,
     clock: ManualClock,
 }
 

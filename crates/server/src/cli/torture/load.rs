@@ -12,12 +12,13 @@ use std::collections::BTreeSet;
 use std::io::stdin;
 use std::sync::Arc;
 use tokio::task::JoinSet;
-use tollgate::embedded::{Embedded, LogSettings, RealDisk, StoreSettings, TimeSource};
+use tollgate::embedded::{LogSettings, RealDisk, StoreSettings};
 use tollgate::lanes::{
     Act, Ask, CallId, Claim, Configure, Definition, Key, LaneName, Lanes, Lease, LimitName, Meters,
     NewCall, Order, Partition, QueueName, QueueSpec, Revision, Settle, Settlement, StoreError,
     Toll, Write,
 };
+use tollgate::store::{Store, TimeSource};
 use tollgate::{Clock, Limit, LimitError, NameError, Priority, Span, SystemClock};
 
 /// Each has one command at a time on its way: so many are committed together.
@@ -49,7 +50,7 @@ async fn work_by(plan: Plan) -> anyhow::Result<()> {
     let settings = StoreSettings { log, checkpoint_bytes, ..StoreSettings::default() };
     let clock = SystemClock::new();
     let now: TimeSource = Arc::new(move || clock.both());
-    let store = Embedded::on(disk, settings, now)?.store;
+    let store = Store::on(disk, settings, now)?.store;
     store.configure(Configure::limit(limit()?, Some(definition()?))).await??;
     let mut workers = JoinSet::new();
     for part in plan.parts {
@@ -73,7 +74,7 @@ fn say(line: &Line) -> anyhow::Result<()> {
 
 /// One part, and who works at it.
 struct Worker {
-    store: Embedded,
+    store: Store,
     part: Part,
     random: Random,
     calls_max: usize,

@@ -5,9 +5,9 @@ use super::intake::{Intake, Waiting};
 use super::segment::{self, Entry, Summary};
 use super::shelf::Shelf;
 use super::{HistorySettings, Told};
-use crate::embedded::TimeSource;
 use crate::embedded::codec;
 use crate::embedded::log::{Batch, Log, LogError, SegmentNumber, Settings};
+use crate::store::TimeSource;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 

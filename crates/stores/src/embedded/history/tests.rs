@@ -2,11 +2,11 @@
 
 use super::shelf::Shelf;
 use super::{History, HistorySettings, Told, check};
-use crate::embedded::TimeSource;
 use crate::embedded::disk::simulated::Host;
 use crate::embedded::disk::{Disk, DiskFile};
 use crate::embedded::log::Position;
 use crate::embedded::waiting::wait;
+use crate::store::TimeSource;
 use proptest::prelude::*;
 use std::io;
 use std::sync::{Arc, Mutex};

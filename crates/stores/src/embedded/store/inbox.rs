@@ -1,115 +1,15 @@
 //! What waits for the writer: commands from anywhere, and news from the committer.
 
-use super::slices::Ahead;
-use super::state::State;
 use super::upkeep::UpkeepNews;
 use crate::embedded::committer::Refused;
 use crate::embedded::log::BatchPlace;
+use crate::store::command::{Command, Reply};
+use crate::store::home::Commands;
+use crate::store::slices::Ahead;
 use std::collections::VecDeque;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use tokio::sync::{OwnedSemaphorePermit, oneshot};
-use tollgate_core::Now;
-use tollgate_core::contract::{Answer, StoreError};
-use tollgate_core::lanes::{Act, CallId, Event, Lease, Settle, Settlement};
-
-/// When a command is answered.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
-    /// At once: it changes nothing.
-    Look,
-    /// When all that it saw and did lasts.
-    Change,
-    /// As [`Self::Change`], or at once if a slice covers it.
-    Consume,
-    /// As [`Self::Change`], and done at once while the disk is full: if it is lost in a crash, a lease
-    /// ends sooner.
-    Renew,
-}
-
-/// Sends an answer, or the reason why there is none.
-pub(super) type Reply = Box<dyn FnOnce(Result<(), StoreError>) + Send>;
-
-/// Something to be done by the writer, for whoever waits for the answer.
-pub(super) trait Command: Send {
-    fn kind(&self) -> Kind;
-
-    /// Does it; the answer is sent later.
-    fn perform(self: Box<Self>, state: &mut State, now: Now) -> Reply;
-
-    /// Answers without doing it.
-    fn refuse(self: Box<Self>, error: StoreError);
-}
-
-/// A command that is a function of the state.
-pub(super) struct Task<T, F> {
-    pub(super) kind: Kind,
-    pub(super) act: F,
-    pub(super) reply: oneshot::Sender<Answer<T>>,
-    /// Its place among the commands that may wait, held until it is answered.
-    pub(super) permit: OwnedSemaphorePermit,
-}
-
-impl<T, F> Command for Task<T, F>
-where
-    T: Send + 'static,
-    F: FnOnce(&mut State, Now) -> T + Send,
-{
-    fn kind(&self) -> Kind {
-        self.kind
-    }
-
-    fn perform(self: Box<Self>, state: &mut State, now: Now) -> Reply {
-        let Self { act, reply, permit, .. } = *self;
-        let answer = act(state, now);
-        Box::new(move |outcome| {
-            // Whoever asked may have gone.
-            let _ = reply.send(outcome.map(|()| answer));
-            drop(permit);
-        })
-    }
-
-    fn refuse(self: Box<Self>, error: StoreError) {
-        let _ = self.reply.send(Err(error));
-    }
-}
-
-/// Calls that were started for someone, until that one has them. Whatever becomes of the answer
-/// before (nobody waits for it, or it is dropped unread), they are handed back as if they had never
-/// started: nobody will settle them.
-pub(super) struct HandedOut {
-    pub(super) inbox: Arc<Inbox>,
-    pub(super) leases: Vec<Lease>,
-}
-
-impl Drop for HandedOut {
-    fn drop(&mut self) {
-        if !self.leases.is_empty() {
-            self.inbox.command(Box::new(HandBack(std::mem::take(&mut self.leases))));
-        }
-    }
-}
-
-/// A command that nobody waits for.
-struct HandBack(Vec<Lease>);
-
-impl Command for HandBack {
-    fn kind(&self) -> Kind {
-        Kind::Change
-    }
-
-    fn perform(self: Box<Self>, state: &mut State, now: Now) -> Reply {
-        for lease in self.0 {
-            let settle = vec![Settle::new(lease, Settlement::Release)];
-            // Lost in between, it waits already.
-            let _ = state.scheduler.act(Act { settle, ..Act::default() }, now);
-        }
-        Box::new(|_| ())
-    }
-
-    // Their leases run out.
-    fn refuse(self: Box<Self>, _: StoreError) {}
-}
+use tollgate_core::lanes::{CallId, Event};
 
 /// What went into one batch, besides its records.
 #[derive(Default)]
@@ -171,8 +71,8 @@ pub(super) struct Waiting {
     is_patient: bool,
 }
 
-impl Inbox {
-    pub(super) fn command(&self, command: Box<dyn Command>) {
+impl Commands for Inbox {
+    fn take(&self, command: Box<dyn Command>) {
         let mut waiting = self.lock();
         // Dropped, it tells whoever waits that there is no answer.
         if waiting.has_ended {
@@ -183,7 +83,9 @@ impl Inbox {
         drop(waiting);
         self.arrived.notify_one();
     }
+}
 
+impl Inbox {
     /// The writer has ended: whoever waits for an answer is told that there is none.
     pub(super) fn end(&self) {
         let mut waiting = self.lock();
@@ -208,7 +110,7 @@ impl Inbox {
 
     /// Takes all there is; waits until there is something, or for `at_most`. Once it is closed, that
     /// is something, unless news are expected.
-    pub(super) fn take(&self, at_most: Option<Duration>, expected: Expected) -> Waiting {
+    pub(super) fn wait(&self, at_most: Option<Duration>, expected: Expected) -> Waiting {
         let is_patient = expected == Expected::Sometime;
         let is_empty = |waiting: &mut Waiting| {
             // Whoever closes waits for the end.

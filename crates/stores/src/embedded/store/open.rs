@@ -1,25 +1,27 @@
 //! Opening: what was written comes back, and limit time goes on from where it was.
 
+use super::Folder;
 use super::checkpoint;
-use super::events::{Listeners, Stream};
+use super::events::Audience;
 use super::inbox::{Inbox, News};
 use super::replay::{Replay, Retold};
 use super::segments::Segments;
-use super::state::State;
 use super::upkeep::{Upkeep, UpkeepNews};
 use super::writer::Writer;
-use super::{COMMANDS_MAX, Embedded, Shared, TimeSource};
 use crate::embedded::codec::CodecError;
 use crate::embedded::committer::Committer;
 use crate::embedded::disk::telling::Telling;
 use crate::embedded::disk::{Disk, FolderError, RealDisk};
 use crate::embedded::history::{History, HistorySettings, Shelf};
 use crate::embedded::log::{Log, LogError, Position, Report, SegmentNumber, Settings};
+use crate::store::home::Listeners;
+use crate::store::state::State;
+use crate::store::stream::Stream;
+use crate::store::{Store, TimeSource};
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
 use std::thread;
-use tokio::sync::Semaphore;
 use tollgate_core::lanes::Watch;
 use tollgate_core::{Now, Span};
 
@@ -83,14 +85,14 @@ impl Default for StoreSettings {
 /// A store that was opened, and what was found.
 pub struct Opened {
     /// The store.
-    pub store: Embedded,
+    pub store: Store,
     /// What was read.
     pub report: Report,
     /// How far its limit time is ahead of the clock that it was given: that had been set back.
     pub ahead: Span,
 }
 
-impl Embedded {
+impl Store {
     /// Opens a folder, made if there is none; `now` tells the time.
     pub fn open(folder: &Path, now: TimeSource) -> Result<Opened, OpenError> {
         let disk = RealDisk::open(folder)?;
@@ -132,11 +134,11 @@ impl Embedded {
             condition: Arc::default(),
             woken: Arc::default(),
             stream: Arc::new(Stream::new(now().at)),
-            history: history.as_ref().map(History::intake),
         };
+        let audience = Audience { listeners, history: history.as_ref().map(History::intake) };
         scheduler.watch(if history.is_some() { Watch::History } else { Watch::Nothing });
         if let Some(Retold { events, until, .. }) = retold {
-            listeners.keep(events, until);
+            audience.keep(events, until);
         }
         let upkeep = Upkeep {
             disk,
@@ -152,14 +154,13 @@ impl Embedded {
             thread: None,
         };
         let writer =
-            Writer::new(State::new(scheduler), committer, now.clone(), listeners.clone(), upkeep);
+            Writer::new(State::new(scheduler), committer, now.clone(), audience.clone(), upkeep);
         let run = move || writer.run();
         let thread = thread::Builder::new().name("tollgate-writer".to_owned()).spawn(run);
         let thread = thread.map_err(|error| LogError::failed("starting its writer", error))?;
-        let room = Arc::new(Semaphore::new(COMMANDS_MAX));
         let thread = Some(thread);
-        let shared = Shared { inbox, listeners, reader, now, room, thread, history };
-        Ok(Opened { store: Embedded { shared: Arc::new(shared) }, report, ahead })
+        let folder = Folder { inbox, audience, reader, now, thread, history };
+        Ok(Opened { store: Store::at(folder), report, ahead })
     }
 }
 

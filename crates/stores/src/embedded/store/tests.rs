@@ -16,11 +16,12 @@ mod told;
 mod trouble;
 mod upkeep;
 
-use super::{Embedded, StoreSettings, TimeSource};
+use super::StoreSettings;
 use crate::embedded::HistorySettings;
 use crate::embedded::disk::simulated::Host;
 use crate::embedded::log::Settings;
 use crate::embedded::waiting::wait;
+use crate::store::{Store, TimeSource};
 use std::sync::{Arc, Mutex};
 use tollgate_core::contract::Lanes;
 use tollgate_core::contract::conformance::MetersStage;
@@ -30,7 +31,7 @@ use tollgate_core::{LaneName, Now, QueueName, Span, Timestamp};
 /// A simulated machine with a store, and a clock that is set by hand.
 struct Machine {
     host: Host,
-    store: Option<Embedded>,
+    store: Option<Store>,
     clock: Arc<Mutex<Now>>,
     settings: StoreSettings,
 }
@@ -55,7 +56,7 @@ impl Machine {
 
     fn start(&mut self) {
         let disk = self.host.open().unwrap();
-        let opened = Embedded::on(disk, self.settings, self.time_source()).unwrap();
+        let opened = Store::on(disk, self.settings, self.time_source()).unwrap();
         self.store = Some(opened.store);
     }
 
@@ -78,9 +79,9 @@ impl Machine {
 }
 
 impl MetersStage for Machine {
-    type Store = Embedded;
+    type Store = Store;
 
-    fn store(&self) -> &Embedded {
+    fn store(&self) -> &Store {
         self.store.as_ref().unwrap()
     }
 

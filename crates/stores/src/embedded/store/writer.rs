@@ -4,15 +4,15 @@
 //! to the committer as one batch. While that is written and synced it goes on with the next one. An
 //! answer is sent when all that it saw and did lasts.
 
-use super::TimeSource;
-use super::condition::full;
-use super::events::Listeners;
-use super::inbox::{Cargo, Command, Expected, Inbox, Kind, News, Waiting};
+use super::events::Audience;
+use super::inbox::{Cargo, Expected, Inbox, News, Waiting};
 use super::records;
-use super::state::State;
 use super::upkeep::{OldBody, Upkeep, UpkeepNews};
 use crate::embedded::committer::{Committer, Refused};
 use crate::embedded::log::{Batch, LogError, Position, SegmentNumber};
+use crate::store::TimeSource;
+use crate::store::command::{Command, Kind};
+use crate::store::state::State;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -33,7 +33,7 @@ pub(super) struct Writer {
     pub(super) inbox: Arc<Inbox>,
     pub(super) committer: Committer,
     pub(super) now: TimeSource,
-    listeners: Listeners,
+    audience: Audience,
     upkeep: Upkeep,
     batch: Batch,
     cargo: Cargo,
@@ -54,7 +54,7 @@ impl Writer {
         state: State,
         committer: Committer,
         now: TimeSource,
-        listeners: Listeners,
+        audience: Audience,
         upkeep: Upkeep,
     ) -> Self {
         let inbox = upkeep.inbox.clone();
@@ -65,7 +65,7 @@ impl Writer {
             inbox,
             committer,
             now,
-            listeners,
+            audience,
             upkeep,
             batch,
             cargo,
@@ -79,7 +79,7 @@ impl Writer {
     }
 
     pub(super) fn run(mut self) {
-        let _ends = Ends(self.inbox.clone(), self.listeners.clone());
+        let _ends = Ends(self.inbox.clone(), self.audience.clone());
         // What came due while nothing ran, what may have been consumed, and who has something to start.
         let now = (self.now)();
         self.state.scheduler.advance(now);
@@ -91,7 +91,7 @@ impl Writer {
             let is_waiting = !self.held.is_empty() && self.submitted == 0;
             let retry = self.full_until.filter(|_| is_waiting);
             let retry = retry.map(|until| until.saturating_duration_since(elapsing()));
-            let Waiting { commands, news, is_closed, .. } = self.inbox.take(retry, self.expected());
+            let Waiting { commands, news, is_closed, .. } = self.inbox.wait(retry, self.expected());
             let is_quiet = commands.is_empty() && news.is_empty();
             news.into_iter().for_each(|news| self.heed(news));
             commands.into_iter().for_each(|command| self.perform(command));
@@ -132,7 +132,7 @@ impl Writer {
         let next = scheduler.next_due((self.now)());
         let due = next.filter(|next| due_told.is_none_or(|told| *next < told));
         *due_told = due.or(*due_told);
-        self.listeners.woken.add(scheduler.take_woken(), due);
+        self.audience.listeners.woken.add(scheduler.take_woken(), due);
     }
 
     /// Whether everything is written that can be.
@@ -192,7 +192,7 @@ impl Writer {
         if self.batch.is_empty() {
             if self.submitted == 0 && self.held.is_empty() {
                 // A claim that starts nothing may tell who waits, and that is in no history.
-                self.listeners.stream.tell(std::mem::take(&mut self.cargo.events));
+                self.audience.listeners.stream.tell(std::mem::take(&mut self.cargo.events));
                 let replies = std::mem::take(&mut self.cargo.replies);
                 replies.into_iter().for_each(|reply| reply(Ok(())));
             }
@@ -210,7 +210,7 @@ impl Writer {
     }
 
     fn send(&mut self, batch: Batch, cargo: Cargo) {
-        let (inbox, listeners) = (self.inbox.clone(), self.listeners.clone());
+        let (inbox, audience) = (self.inbox.clone(), self.audience.clone());
         let (bytes, began) = (batch.bytes(), elapsing());
         self.submitted += 1;
         self.submitted_bytes += bytes as u64;
@@ -224,9 +224,9 @@ impl Writer {
                     let replies = std::mem::take(&mut cargo.replies);
                     let events = std::mem::take(&mut cargo.events);
                     let took = elapsing().duration_since(began);
-                    let followed = listeners.keep_batch(events, place, bytes);
+                    let followed = audience.keep_batch(events, place, bytes);
                     inbox.news(News::Committed { place, bytes, took, cargo });
-                    listeners.stream.tell(followed);
+                    audience.listeners.stream.tell(followed);
                     replies.into_iter().for_each(|reply| reply(Ok(())));
                 }
                 Err(refused) => inbox.news(News::Refused(refused, cargo)),
@@ -250,7 +250,7 @@ impl Writer {
                 self.state.slices.lasts(ahead);
                 self.arrived();
                 self.full_until = None;
-                self.listeners.condition.has_room();
+                self.audience.listeners.condition.is_well();
                 self.upkeep.since += bytes as u64;
                 for body in freed {
                     self.upkeep.segments.free(Position::from_bits(body));
@@ -262,7 +262,7 @@ impl Writer {
             News::Refused(Refused { error: LogError::Full { .. }, batch }, cargo) => {
                 self.arrived();
                 self.full_until = Some(elapsing() + FULL_RETRY);
-                self.listeners.condition.is_full();
+                self.audience.listeners.condition.is_in_trouble(full());
                 self.held.push_back((batch, cargo));
             }
             News::Refused(Refused { error, .. }, cargo) => {
@@ -406,17 +406,17 @@ impl Writer {
             reply(Err(error.clone()));
         }
         // Whoever drives it, or follows what happens, waits for nothing more.
-        self.listeners.end();
+        self.audience.listeners.end();
     }
 }
 
 /// Leaves nobody waiting, also if the writer panics.
-struct Ends(Arc<Inbox>, Listeners);
+struct Ends(Arc<Inbox>, Audience);
 
 impl Drop for Ends {
     fn drop(&mut self) {
         self.0.end();
-        self.1.end();
+        self.1.listeners.end();
     }
 }
 
@@ -424,4 +424,8 @@ impl Drop for Ends {
 #[expect(clippy::disallowed_methods, reason = "no decision hangs on it")]
 fn elapsing() -> Instant {
     Instant::now()
+}
+
+fn full() -> StoreError {
+    StoreError::Full { reason: "the disk has no space: free some, it is tried again".to_owned() }
 }

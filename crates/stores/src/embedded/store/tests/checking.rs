@@ -93,7 +93,7 @@ fn a_checkpoint_without_its_files_is_not_taken_for_an_empty_one() {
     for name in disk.names().unwrap().iter().filter(|name| name.starts_with(&part)) {
         disk.remove(name).unwrap();
     }
-    let error = super::Embedded::on(disk, machine.settings, machine.time_source()).err().unwrap();
+    let error = super::Store::on(disk, machine.settings, machine.time_source()).err().unwrap();
     assert!(matches!(error, OpenError::Journal(_)), "{error}");
     assert_eq!(machine.damage().0, whole);
 }

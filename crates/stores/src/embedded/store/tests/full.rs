@@ -1,6 +1,6 @@
 //! A disk without space, and one that fails.
 
-use super::{Embedded, Machine, enqueue, wait};
+use super::{Machine, Store, enqueue, wait};
 use crate::embedded::disk::simulated::Fault;
 use std::future::Future;
 use std::task::{Context, Poll, Waker};
@@ -47,7 +47,7 @@ fn acts_that_fit_no_batch_together_are_all_done() {
 }
 
 /// The first few find no space and wait for it; whoever comes once that is known is refused.
-fn until_refused(store: &Embedded) {
+fn until_refused(store: &Store) {
     let mut context = Context::from_waker(Waker::noop());
     let mut waiting = Vec::new();
     let refused = loop {

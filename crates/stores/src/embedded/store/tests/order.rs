@@ -1,6 +1,6 @@
 //! Answers wait for all that they saw, on a disk whose syncs wait for the test.
 
-use super::{Embedded, StoreSettings, enqueue, queue, wait};
+use super::{Store, StoreSettings, enqueue, queue, wait};
 use crate::embedded::disk::simulated::Host;
 use crate::embedded::disk::{Disk, DiskFile};
 use std::future::Future;
@@ -100,12 +100,12 @@ impl DiskFile for Gated<dyn DiskFile> {
 }
 
 /// A store on a disk whose syncs wait while the gate is shut.
-fn gated() -> (Embedded, Arc<Gate>) {
+fn gated() -> (Store, Arc<Gate>) {
     let gate = Arc::new(Gate::default());
     let inner = Host::new(1).open().unwrap();
     let disk: Arc<dyn Disk> = Arc::new(Gated::<dyn Disk> { gate: gate.clone(), inner });
     let now = Arc::new(Now::default);
-    (Embedded::on(disk, StoreSettings::default(), now).unwrap().store, gate)
+    (Store::on(disk, StoreSettings::default(), now).unwrap().store, gate)
 }
 
 #[test]

@@ -1,10 +1,11 @@
 //! Facts that cannot be made true stop the start: to leave them out would change what lasts.
 
-use super::{Embedded, StoreSettings, TimeSource};
+use super::StoreSettings;
 use crate::embedded::codec::{self, CodecError};
 use crate::embedded::disk::simulated::Host;
 use crate::embedded::log::{Batch, Log, LogError, SegmentNumber, Settings};
 use crate::embedded::{CheckError, OpenError, check};
+use crate::store::{Store, TimeSource};
 use std::sync::Arc;
 use tollgate_core::lanes::{Effect, Kept};
 use tollgate_core::{Definition, Limit, LimitName, Now, Timestamp};
@@ -35,7 +36,7 @@ fn with_a_strange_meter() -> Host {
 fn a_meter_that_cannot_be_read_is_not_taken_for_a_new_one() {
     let host = with_a_strange_meter();
     let now: TimeSource = Arc::new(|| Now::both(Timestamp::from_nanos(9)));
-    let opened = Embedded::on(host.open().unwrap(), StoreSettings::default(), now);
+    let opened = Store::on(host.open().unwrap(), StoreSettings::default(), now);
     let error = opened.err().unwrap();
     let found = matches!(
         &error,

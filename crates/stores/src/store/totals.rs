@@ -6,12 +6,12 @@ use tollgate_core::Span;
 use tollgate_core::contract::Totals;
 
 impl State {
-    pub(super) fn totals(&self) -> Totals {
+    pub(crate) fn totals(&self) -> Totals {
         Totals { store: self.totals.clone(), ..self.scheduler.totals() }
     }
 
     /// Counts a batch that lasts.
-    pub(super) fn count_commit(&mut self, bytes: usize, took: Duration) {
+    pub(crate) fn count_commit(&mut self, bytes: usize, took: Duration) {
         self.totals.commits += 1;
         self.totals.bytes += bytes as u64;
         let took = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX);

@@ -25,7 +25,7 @@ const ASKS_MAX: usize = 1 << 19;
 const METERS_MAX: usize = 100_000;
 
 #[derive(Default)]
-pub(super) struct Slices {
+pub(crate) struct Slices {
     meters: HashMap<MeterName, Slice>,
     /// All of them, in the order in which they are looked at for being idle.
     round: VecDeque<MeterName>,
@@ -52,7 +52,7 @@ struct Slice {
 impl Slices {
     /// Whether what was answered may be told at once: what was refused is paid by nobody, and what was
     /// paid is covered, or it waits until it is on disk.
-    pub(super) fn covers(
+    pub(crate) fn covers(
         &mut self,
         asks: &[Ask],
         answers: &[Result<Paid, AskError>],
@@ -123,7 +123,7 @@ impl Slices {
     }
 
     /// Takes back slices of meters that are idle, of up to so many that are looked at.
-    pub(super) fn take_back(&mut self, most: usize, scheduler: &mut Scheduler, now: Now) {
+    pub(crate) fn take_back(&mut self, most: usize, scheduler: &mut Scheduler, now: Now) {
         for _ in 0..most.min(self.round.len()) {
             let Some(meter) = self.round.pop_front() else { return };
             let Some(slice) = self.meters.get(&meter) else { continue };
@@ -141,7 +141,7 @@ impl Slices {
 
     /// Takes back those of a limit: it may hold less from now on. What was consumed ahead is before that
     /// in the journal, and lasts if that does.
-    pub(super) fn take_back_of(&mut self, limit: &LimitName, scheduler: &mut Scheduler) {
+    pub(crate) fn take_back_of(&mut self, limit: &LimitName, scheduler: &mut Scheduler) {
         let taken = self.meters.extract_if(|(of, _), _| of == limit);
         for (meter, slice) in taken {
             if slice.recorded > 0 {
@@ -151,7 +151,7 @@ impl Slices {
     }
 
     /// Takes back all of them: nothing is consumed any more, and all of it is on its way to the disk.
-    pub(super) fn take_back_all(&mut self, scheduler: &mut Scheduler) {
+    pub(crate) fn take_back_all(&mut self, scheduler: &mut Scheduler) {
         self.round.clear();
         for (meter, slice) in self.meters.drain() {
             if slice.recorded > 0 {
@@ -161,7 +161,7 @@ impl Slices {
     }
 
     /// What is to be told to [`Self::lasts`] once all that was done so far is on disk.
-    pub(super) fn take_ahead(&mut self) -> Ahead {
+    pub(crate) fn take_ahead(&mut self) -> Ahead {
         Ahead {
             asks: std::mem::take(&mut self.asks),
             consumed: std::mem::take(&mut self.consumed),
@@ -170,7 +170,7 @@ impl Slices {
     }
 
     /// Notes what is on disk.
-    pub(super) fn lasts(&mut self, ahead: Ahead) {
+    pub(crate) fn lasts(&mut self, ahead: Ahead) {
         self.outstanding -= ahead.asks.min(self.outstanding);
         for (meter, units) in ahead.consumed {
             if let Some(slice) = self.meters.get_mut(&meter) {
@@ -187,7 +187,7 @@ impl Slices {
 
 /// What was done ahead of the disk.
 #[derive(Default)]
-pub(super) struct Ahead {
+pub(crate) struct Ahead {
     asks: usize,
     consumed: Vec<(MeterName, u64)>,
     recorded: Vec<MeterName>,
@@ -195,7 +195,7 @@ pub(super) struct Ahead {
 
 impl Ahead {
     /// With what was done after it.
-    pub(super) fn and(&mut self, later: Self) {
+    pub(crate) fn and(&mut self, later: Self) {
         self.asks += later.asks;
         self.consumed.extend(later.consumed);
         self.recorded.extend(later.recorded);

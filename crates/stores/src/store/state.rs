@@ -2,7 +2,6 @@
 
 use super::bodies::RecentBodies;
 use super::slices::Slices;
-use crate::embedded::log::Position;
 use std::collections::{HashMap, VecDeque};
 use tollgate_core::contract::{Ask, AskError, Paid, StoreTotals};
 use tollgate_core::lanes::{CallId, End, Payload, Scheduler};
@@ -15,15 +14,15 @@ const LOOKED_AT_LONG: usize = 1_000;
 const ENDS_MAX: usize = 100_000;
 
 /// All that commands see and change.
-pub(super) struct State {
-    pub(super) scheduler: Scheduler,
-    pub(super) totals: StoreTotals,
+pub(crate) struct State {
+    pub(crate) scheduler: Scheduler,
+    pub(crate) totals: StoreTotals,
     /// When something is due next, as it was told last.
-    pub(super) due_told: Option<Timestamp>,
-    pub(super) slices: Slices,
+    pub(crate) due_told: Option<Timestamp>,
+    pub(crate) slices: Slices,
     /// What was consumed last may be told at once.
-    pub(super) is_covered: bool,
-    pub(super) bodies: RecentBodies,
+    pub(crate) is_covered: bool,
+    pub(crate) bodies: RecentBodies,
     ends: HashMap<CallId, End>,
     /// In the order in which they ended.
     ended: VecDeque<CallId>,
@@ -31,17 +30,17 @@ pub(super) struct State {
 
 /// Where a body is.
 #[derive(Debug)]
-pub(super) enum BodyAt {
+pub(crate) enum BodyAt {
     /// In memory.
     Here(Payload),
-    /// In the record there.
-    Log(Position),
+    /// At home, there.
+    Home(u64),
     /// Nowhere: the call has ended.
     Gone,
 }
 
 impl State {
-    pub(super) fn new(scheduler: Scheduler) -> Self {
+    pub(crate) fn new(scheduler: Scheduler) -> Self {
         Self {
             scheduler,
             totals: StoreTotals::default(),
@@ -54,15 +53,15 @@ impl State {
         }
     }
 
-    pub(super) fn body(&self, id: CallId) -> BodyAt {
+    pub(crate) fn body(&self, id: CallId) -> BodyAt {
         if let Some(body) = self.bodies.find(id) {
             return BodyAt::Here(body.clone());
         }
         let located = self.scheduler.located(id);
-        located.map_or(BodyAt::Gone, |bits| BodyAt::Log(Position::from_bits(bits)))
+        located.map_or(BodyAt::Gone, BodyAt::Home)
     }
 
-    pub(super) fn consume(&mut self, asks: &[Ask], now: Now) -> Vec<Result<Paid, AskError>> {
+    pub(crate) fn consume(&mut self, asks: &[Ask], now: Now) -> Vec<Result<Paid, AskError>> {
         let Self { scheduler, slices, .. } = self;
         let answers: Vec<_> = asks.iter().map(|ask| scheduler.consume(ask, now)).collect();
         self.is_covered = slices.covers(asks, &answers, scheduler, now);
@@ -71,21 +70,21 @@ impl State {
     }
 
     /// Takes back the slices of limits that may be smaller now.
-    pub(super) fn limits_changed<'a>(&mut self, limits: impl Iterator<Item = &'a LimitName>) {
+    pub(crate) fn limits_changed<'a>(&mut self, limits: impl Iterator<Item = &'a LimitName>) {
         limits.for_each(|limit| self.slices.take_back_of(limit, &mut self.scheduler));
     }
 
     /// Takes back slices that nobody uses.
-    pub(super) fn take_back_slices(&mut self, now: Now) {
+    pub(crate) fn take_back_slices(&mut self, now: Now) {
         self.slices.take_back(LOOKED_AT_LONG, &mut self.scheduler, now);
     }
 
-    pub(super) fn end(&self, id: CallId) -> Option<End> {
+    pub(crate) fn end(&self, id: CallId) -> Option<End> {
         let is_dead = self.scheduler.is_among_dead(id);
         is_dead.then_some(End::Dead).or_else(|| self.ends.get(&id).copied())
     }
 
-    pub(super) fn note_end(&mut self, id: CallId, end: End) {
+    pub(crate) fn note_end(&mut self, id: CallId, end: End) {
         // The scheduler knows the dead, and they keep their bodies.
         if end == End::Dead {
             return;

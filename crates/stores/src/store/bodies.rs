@@ -1,4 +1,4 @@
-//! Bodies in memory: those that are not in the log yet, and those that were enqueued last, for most
+//! Bodies in memory: those that do not last yet, and those that were enqueued last, for most
 //! calls start soon after.
 
 use std::collections::{HashMap, VecDeque};
@@ -9,7 +9,7 @@ const LOGGED_BYTES_MAX: usize = 32 << 20;
 
 /// The newest bodies.
 #[derive(Debug, Default)]
-pub(super) struct RecentBodies {
+pub(crate) struct RecentBodies {
     bodies: HashMap<CallId, Payload>,
     /// Those that are in the log, oldest first, also some that are gone.
     logged: VecDeque<(CallId, usize)>,
@@ -18,12 +18,12 @@ pub(super) struct RecentBodies {
 
 impl RecentBodies {
     /// Keeps a body that is not in the log.
-    pub(super) fn insert(&mut self, id: CallId, payload: Payload) {
+    pub(crate) fn insert(&mut self, id: CallId, payload: Payload) {
         self.bodies.insert(id, payload);
     }
 
     /// From now on a body can be read from the log: it is kept as long as there is room.
-    pub(super) fn note_logged(&mut self, id: CallId) {
+    pub(crate) fn note_logged(&mut self, id: CallId) {
         let Some(bytes) = self.bodies.get(&id).map(|body| body.bytes() + size_of::<CallId>())
         else {
             return;
@@ -38,11 +38,11 @@ impl RecentBodies {
     }
 
     /// Forgets the body of a call that has ended.
-    pub(super) fn remove(&mut self, id: CallId) {
+    pub(crate) fn remove(&mut self, id: CallId) {
         self.bodies.remove(&id);
     }
 
-    pub(super) fn find(&self, id: CallId) -> Option<&Payload> {
+    pub(crate) fn find(&self, id: CallId) -> Option<&Payload> {
         self.bodies.get(&id)
     }
 }

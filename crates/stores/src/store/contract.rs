@@ -1,10 +1,8 @@
-//! The contracts, as commands to the writer.
+//! The contracts, as commands to the home.
 
-use super::Embedded;
-use super::inbox::{HandedOut, Kind};
+use super::Store;
+use super::command::{HandedOut, Kind};
 use super::state::State;
-use crate::embedded::log::LogError;
-use tollgate_core::contract::StoreError;
 use tollgate_core::contract::{
     Answer, Ask, AskError, CallView, CallsQuery, Configure, ConfigureError, Cost, EventCursor,
     EventPage, HistoryPage, HistoryQuery, LaneState, Lanes, LimitView, MeterError, MeterName,
@@ -24,9 +22,9 @@ const ACTS_BYTES: usize = 8 << 20;
 /// until it is sent.
 const CLAIM_BYTES: usize = 64 << 20;
 
-impl Meters for Embedded {
+impl Meters for Store {
     async fn now(&self) -> Answer<Now> {
-        Ok((self.shared.now)())
+        Ok(self.home.now())
     }
 
     async fn configure(&self, change: Configure) -> Answer<Result<(), ConfigureError>> {
@@ -113,7 +111,7 @@ impl Meters for Embedded {
     }
 }
 
-impl Lanes for Embedded {
+impl Lanes for Store {
     async fn define_queue(
         &self,
         queue: QueueName,
@@ -146,32 +144,28 @@ impl Lanes for Embedded {
     }
 
     async fn claim(&self, claim: Claim) -> Answer<Vec<Claimed>> {
-        let inbox = self.shared.inbox.clone();
+        let commands = self.home.commands();
         let claimed = self.tell(Kind::Change, move |state, now| {
             let starts = state.scheduler.claim(&claim, now);
             let at = |id| (id, state.body(id));
             let bodies = starts.iter().map(|started| at(started.lease.call)).collect::<Vec<_>>();
             let leases = starts.iter().map(|started| started.lease).collect();
-            (starts, bodies, HandedOut { inbox, leases })
+            (starts, bodies, HandedOut { commands, leases })
         });
         let (starts, bodies, mut handed_out) = claimed.await?;
-        let (mut claimed, mut unread, mut failed, mut bytes) = (Vec::new(), Vec::new(), None, 0);
-        for (started, (id, at)) in starts.into_iter().zip(bodies) {
-            if bytes >= CLAIM_BYTES {
-                unread.push(started.lease);
-                continue;
-            }
-            match self.body(id, at).await {
-                Ok(Some(payload)) => {
-                    bytes += payload.bytes();
-                    claimed.push(Claimed { started, payload });
-                }
+        let bodies = self.bodies(bodies, CLAIM_BYTES).await;
+        let (mut claimed, mut unread, mut failed) = (Vec::new(), Vec::new(), None);
+        let mut bodies = bodies.into_iter();
+        for started in starts {
+            match bodies.next() {
+                Some(Ok(Some(payload))) => claimed.push(Claimed { started, payload }),
                 // It ended meanwhile.
-                Ok(None) => {}
-                Err(error) => {
+                Some(Ok(None)) => {}
+                Some(Err(error)) => {
                     unread.push(started.lease);
                     failed = Some(error);
                 }
+                None => unread.push(started.lease),
             }
         }
         // Those that are too much or cannot be read go back as this ends; the others have an owner now.
@@ -219,7 +213,7 @@ impl Lanes for Embedded {
     }
 
     async fn woken(&self) -> Answer<Woken> {
-        self.shared.listeners.woken.take().await
+        self.home.listeners().woken.take().await
     }
 
     async fn explain(&self, calls: Vec<CallId>) -> Answer<Vec<Option<Explanation>>> {
@@ -243,20 +237,22 @@ impl Lanes for Embedded {
         if !ends.iter().any(is_forgotten) {
             return Ok(ends.into_iter().map(|(_, end, _)| end).collect());
         }
-        let history = self.history_now().await?;
-        let ends = ends.into_iter().map(|known| match (history, is_forgotten(&known)) {
-            (Some(history), true) => {
-                let events = history.find(known.0).map_err(unread)?;
-                // The last one: a dead call that was cancelled, or revived, ended twice.
-                Ok(events.last().and_then(Event::end))
-            }
-            _ => Ok(known.1),
-        });
-        ends.collect()
+        let past = self.past_now().await?;
+        let mut told = Vec::with_capacity(ends.len());
+        for known in ends {
+            told.push(match past {
+                Some(past) if is_forgotten(&known) => {
+                    // The last one: a dead call that was cancelled, or revived, ended twice.
+                    past.find(known.0).await?.last().and_then(Event::end)
+                }
+                _ => known.1,
+            });
+        }
+        Ok(told)
     }
 
     async fn events(&self, after: Option<EventCursor>, most: usize) -> Answer<EventPage> {
-        let stream = &self.shared.listeners.stream;
+        let stream = &self.home.listeners().stream;
         if !stream.is_on() {
             let stream = stream.clone();
             let watch = move |state: &mut State, _: Now| {
@@ -269,13 +265,17 @@ impl Lanes for Embedded {
     }
 
     async fn history_of(&self, call: CallId) -> Answer<Vec<Event>> {
-        let history = self.history_now().await?;
-        history.map_or(Ok(vec![]), |history| history.find(call).map_err(unread))
+        match self.past_now().await? {
+            Some(past) => past.find(call).await,
+            None => Ok(vec![]),
+        }
     }
 
     async fn history(&self, query: HistoryQuery) -> Answer<HistoryPage> {
-        let history = self.history_now().await?;
-        history.map_or(Ok(HistoryPage::default()), |history| history.page(&query).map_err(unread))
+        match self.past_now().await? {
+            Some(past) => past.page(&query).await,
+            None => Ok(HistoryPage::default()),
+        }
     }
 
     async fn queues(&self, after: Option<QueueName>, most: usize) -> Answer<Vec<QueueState>> {
@@ -328,11 +328,7 @@ impl Lanes for Embedded {
             state.scheduler.advance(now);
             calls.iter().map(|id| (*id, state.body(*id))).collect::<Vec<_>>()
         });
-        let mut payloads = Vec::new();
-        for (id, at) in found.await? {
-            payloads.push(self.body(id, at).await?);
-        }
-        Ok(payloads)
+        self.bodies(found.await?, usize::MAX).await.into_iter().collect()
     }
 
     async fn meters(
@@ -363,9 +359,4 @@ impl Lanes for Embedded {
         })
         .await
     }
-}
-
-/// History that cannot be read: the calls are as they were.
-fn unread(error: LogError) -> StoreError {
-    StoreError::Failed { reason: error.to_string() }
 }

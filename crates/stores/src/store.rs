@@ -1,0 +1,151 @@
+//! A store with lanes: the contracts, kept by a scheduler in memory, and a home where what it did
+//! lasts. A folder is such a home, and so is a Postgres database.
+//!
+//! A command is a function of the state. The home does one after the other, and sends an answer of
+//! success once all that it saw and did lasts.
+
+mod bodies;
+pub(crate) mod command;
+pub(crate) mod condition;
+mod contract;
+pub(crate) mod home;
+pub(crate) mod slices;
+pub(crate) mod state;
+pub(crate) mod stream;
+mod totals;
+pub(crate) mod wakes;
+
+use command::{Kind, Task};
+use home::{Body, Home, Past};
+use state::{BodyAt, State};
+use std::collections::VecDeque;
+use std::sync::Arc;
+use tokio::sync::{Semaphore, oneshot};
+use tollgate_core::Now;
+use tollgate_core::contract::{Answer, StoreError};
+use tollgate_core::lanes::{CallId, Payload};
+
+/// Where the time comes from: the machine's clocks, or a test's.
+pub type TimeSource = Arc<dyn Fn() -> Now + Send + Sync>;
+
+/// Most commands that wait for an answer, of up to [`COMMAND_BYTES`] each; a larger one counts for
+/// several. Whoever comes then waits to be let in.
+const COMMANDS_MAX: usize = 65_536;
+const COMMAND_BYTES: usize = 16 << 10;
+
+/// Calls, limits and meters in a home. Clones are the same store; when the last one is dropped, what
+/// was asked for is finished and the home let go.
+#[derive(Clone)]
+pub struct Store {
+    home: Arc<dyn Home>,
+    room: Arc<Semaphore>,
+}
+
+impl Store {
+    pub(crate) fn at(home: impl Home + 'static) -> Self {
+        Self { home: Arc::new(home), room: Arc::new(Semaphore::new(COMMANDS_MAX)) }
+    }
+
+    /// Lets the home do something, and waits for the answer.
+    async fn tell<T: Send + 'static>(
+        &self,
+        kind: Kind,
+        act: impl FnOnce(&mut State, Now) -> T + Send + 'static,
+    ) -> Answer<T> {
+        self.tell_of(kind, 0, act).await
+    }
+
+    /// As [`Self::tell`], with a command that holds so many bytes.
+    async fn tell_of<T: Send + 'static>(
+        &self,
+        kind: Kind,
+        bytes: usize,
+        act: impl FnOnce(&mut State, Now) -> T + Send + 'static,
+    ) -> Answer<T> {
+        let counts_for = (1 + bytes / COMMAND_BYTES).min(COMMANDS_MAX);
+        let counts_for = u32::try_from(counts_for).unwrap_or(1);
+        let room = self.room.clone().acquire_many_owned(counts_for).await;
+        let permit = room.map_err(|_| closed())?;
+        let (reply, answer) = oneshot::channel();
+        self.home.commands().take(Box::new(Task { kind, act, reply, permit }));
+        answer.await.unwrap_or_else(|_| Err(closed()))
+    }
+
+    /// How many events history has dropped since the store was opened: those that came faster than
+    /// they could be written, or that were refused.
+    pub fn history_dropped(&self) -> u64 {
+        self.home.past().map_or(0, |past| past.dropped())
+    }
+
+    /// Whether it takes writes: what the last one found. One that finds no room, or nobody there, is
+    /// tried again, so that this is soon true again once it can be. Costs no write.
+    pub fn takes_writes(&self) -> Answer<()> {
+        self.home.listeners().condition.told()
+    }
+
+    /// History, with all in it that was answered before.
+    async fn past_now(&self) -> Answer<Option<&dyn Past>> {
+        let Some(past) = self.home.past() else { return Ok(None) };
+        self.tell(Kind::Change, |state, now| state.scheduler.advance(now)).await?;
+        past.flushed().await;
+        Ok(Some(past))
+    }
+
+    /// The bodies of calls, in order; fewer than asked for once they have so many bytes.
+    async fn bodies(&self, wanted: Vec<(CallId, BodyAt)>, bytes_max: usize) -> Vec<Answer<Body>> {
+        let (mut bodies, mut unread) = (Vec::with_capacity(wanted.len()), VecDeque::new());
+        let mut bytes = 0;
+        for (place, (id, at)) in wanted.into_iter().enumerate() {
+            bodies.push(Ok(None));
+            match at {
+                BodyAt::Gone => {}
+                BodyAt::Home(kept) => unread.push_back((place, (id, kept))),
+                BodyAt::Here(body) => {
+                    bytes += body.bytes();
+                    bodies[place] = Ok(Some(body));
+                }
+            }
+        }
+        while !unread.is_empty() && bytes < bytes_max {
+            let these: Vec<_> = unread.iter().map(|(_, wanted)| *wanted).collect();
+            let read = self.home.read(&these, bytes_max - bytes).await;
+            for body in read {
+                let Some((place, before)) = unread.pop_front() else { break };
+                bytes += body.iter().flatten().map(Payload::bytes).sum::<usize>();
+                bodies[place] = match body {
+                    Ok(None) => self.read_again(before).await,
+                    read => read,
+                };
+            }
+        }
+        // Bodies that are here may come after one for which there is no room.
+        bodies.truncate(unread.front().map_or(bodies.len(), |(place, _)| *place));
+        bodies
+    }
+
+    /// A body that was not where it should be; nothing, if its call has ended.
+    async fn read_again(&self, (id, mut before): (CallId, u64)) -> Answer<Body> {
+        loop {
+            let at = match self.tell(Kind::Look, move |state, _| state.body(id)).await? {
+                BodyAt::Gone => return Ok(None),
+                BodyAt::Here(body) => return Ok(Some(body)),
+                BodyAt::Home(at) => at,
+            };
+            if at == before {
+                let reason = format!("the body of call {} is not where it should be", id.0);
+                return Err(StoreError::Failed { reason });
+            }
+            before = at;
+            if let Some(body) = self.home.read(&[(id, at)], usize::MAX).await.pop() {
+                match body {
+                    Ok(None) => {}
+                    read => return read,
+                }
+            }
+        }
+    }
+}
+
+pub(crate) fn closed() -> StoreError {
+    StoreError::Failed { reason: "it failed, or is closed".to_owned() }
+}
