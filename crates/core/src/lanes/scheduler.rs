@@ -15,6 +15,7 @@ mod claim;
 mod configure;
 mod counts;
 mod dead;
+mod elsewhere;
 mod events;
 mod explain;
 mod forget;
@@ -28,11 +29,14 @@ mod remove;
 mod snapshot;
 mod sorted;
 mod standing;
+mod survey;
 mod throttled;
 mod totals;
 mod transient;
 mod waiting;
 mod wakes;
+
+pub use survey::{LaneSurvey, MeterSurvey, Most};
 
 use super::act::Record;
 use super::call::{CallId, Lease};
@@ -99,6 +103,9 @@ pub struct Scheduler {
     idle: Idle,
     /// Queues that may have something to start and were not told yet.
     woken: BTreeSet<QueueSlot>,
+    /// Queues for which someone began or ceased to ask, if that is to be known elsewhere.
+    asked: Vec<QueueSlot>,
+    shares_asks: bool,
     /// Where the bodies of calls that ended were kept.
     freed: Vec<u64>,
     /// What calls cost, for queues that estimate by it.

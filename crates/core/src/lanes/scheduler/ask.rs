@@ -24,6 +24,7 @@ impl Scheduler {
     /// worker asking for it.
     pub fn consume(&mut self, ask: &Ask, now: Now) -> Result<Paid, AskError> {
         self.advance(now);
+        self.make_way(ask, now);
         let decided = self.decided(ask, now);
         if let Err(AskError::Refused(refusal)) = &decided {
             self.count_refused(ask, refusal);
@@ -42,8 +43,21 @@ impl Scheduler {
     /// Says what [`Self::consume`] would, and pays nothing.
     pub fn peek(&mut self, ask: &Ask, now: Now) -> Result<Standing, AskError> {
         self.advance(now);
+        self.make_way(ask, now);
         let (owed, _) = self.decided(ask, now)?;
         Ok(gate::tightest(&self.lines_of_newcomer(&owed, ask.priority, now), now).1)
+    }
+
+    /// Heads that are asked for elsewhere stand where they would there.
+    fn make_way(&mut self, ask: &Ask, now: Now) {
+        if !self.shares_asks {
+            return;
+        }
+        for toll in &ask.tolls {
+            if let Some(meter) = self.meters.find(&toll.limit, toll.partition.as_ref()) {
+                self.try_elsewhere(meter, None, now);
+            }
+        }
     }
 
     /// What an ask owes, and when it starts if it may.
@@ -183,7 +197,7 @@ impl Scheduler {
 
     pub(super) fn is_asking(&self, queue: QueueSlot, now: Now) -> bool {
         let queue = self.lanes.queue(queue);
-        now.at < queue.asks_until && !queue.is_paused
+        now.at < queue.asked_until() && !queue.is_paused
     }
 
     /// Takes tolls that were found open.

@@ -51,7 +51,7 @@ impl Scheduler {
         (!self.lanes[slot].is_empty()).then(|| self.lane_state(slot))
     }
 
-    fn lane_state(&self, slot: LaneSlot) -> LaneState {
+    pub(super) fn lane_state(&self, slot: LaneSlot) -> LaneState {
         let lane = &self.lanes[slot];
         LaneState {
             name: lane.name.clone(),
@@ -143,7 +143,7 @@ impl Scheduler {
         Some(least(behind, most).into_iter().filter_map(state).collect())
     }
 
-    fn is_used(&self, slot: u32, now: Now) -> bool {
+    pub(super) fn is_used(&self, slot: u32, now: Now) -> bool {
         let (book, definition) = (&self.meters[slot], self.meters.definition(slot));
         let spent = book.meter.as_ref().zip(definition);
         book.standing() > 0 || spent.is_some_and(|(meter, it)| !meter.is_fresh(it, now))

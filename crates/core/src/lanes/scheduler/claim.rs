@@ -38,7 +38,11 @@ impl Scheduler {
         self.end_granting();
         if started.len() < most {
             let asking = self.lanes.queue_mut(queue);
-            asking.asks_until = asking.asks_until.max(now.at.plus(claim.asks));
+            let until = asking.asks_until.max(now.at.plus(claim.asks));
+            if until > asking.asks_until {
+                asking.asks_until = until;
+                self.asked.extend(self.shares_asks.then_some(queue));
+            }
         }
         started
     }
@@ -48,10 +52,10 @@ impl Scheduler {
         self.advance(now);
         let Some(queue) = self.lanes.find(queue) else { return };
         let before = std::mem::replace(&mut self.lanes.queue_mut(queue).asks_until, until);
-        if until >= before {
-            return;
+        self.asked.extend(self.shares_asks.then_some(queue));
+        if until < before {
+            self.stop_yielding();
         }
-        self.stop_yielding();
     }
 
     /// A queue is not asked for any more: who let its heads go first need not.
@@ -81,6 +85,9 @@ impl Scheduler {
     /// Who has the turn at a meter, if its way is open there; the queue does not look there again
     /// until it may be.
     fn open_at(&mut self, meter: MeterSlot, queue: QueueSlot, now: Now) -> Option<LaneSlot> {
+        if self.shares_asks {
+            self.try_elsewhere(meter, Some(queue), now);
+        }
         let lane = self.turn_at(meter, queue);
         let head = lane.and_then(|lane| Some((lane, self.lanes[lane].head?)));
         let Some((lane, head @ Head { stand: Stand::At { line, .. }, .. })) = head else {
@@ -104,6 +111,15 @@ impl Scheduler {
         Some(lane)
     }
 
+    /// Whether nothing is in a head's way at the meter where it stands.
+    pub(super) fn is_open_at(&self, meter: MeterSlot, lane: LaneSlot, now: Now) -> bool {
+        let Some(head @ Head { stand: Stand::At { line, .. }, .. }) = self.lanes[lane].head else {
+            return false;
+        };
+        let is_here = self.calls.lines_at(head.call)[line.index()].meter == meter;
+        is_here && self.line((lane, head), line.index(), now).way(head.is_senior, now).is_none()
+    }
+
     fn checked(&self, rank: super::calls::Rank, lane: LaneSlot) -> LaneSlot {
         debug_assert_eq!(
             self.lanes[lane].head.map(|head| self.calls[head.call].rank()),
@@ -115,6 +131,12 @@ impl Scheduler {
 
     /// Starts a head that may go, or lets it stand where it must.
     fn try_head(&mut self, lane: LaneSlot, now: Now, expires: Timestamp) -> Option<Started> {
+        let head = self.judge_head(lane, now)?;
+        Some(self.start(lane, head, now, expires))
+    }
+
+    /// A head, if it may go; otherwise it stands where it must.
+    pub(super) fn judge_head(&mut self, lane: LaneSlot, now: Now) -> Option<Head> {
         let head = self.lanes[lane].head?;
         let mut patience = head.patience;
         let count = self.calls.lines_at(head.call).len().min(LINES_MAX);
@@ -123,7 +145,7 @@ impl Scheduler {
         let verdict = gate::pass(&lines, head.is_senior, &mut patience, now);
         drop(lines);
         match verdict {
-            Verdict::Start => return Some(self.start(lane, head, now, expires)),
+            Verdict::Start => return Some(head),
             Verdict::Park { at, .. } => {
                 self.set_patience(lane, patience);
                 self.note_wait(lane);

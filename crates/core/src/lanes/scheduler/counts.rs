@@ -122,7 +122,7 @@ impl Scheduler {
         let Stand::At { line, .. } = head.stand else { return None };
         let (queue, meter) =
             (self.lanes[lane].queue, self.calls.lines_at(head.call)[line.index()].meter);
-        let asks_until = self.lanes.queue(queue).asks_until;
+        let asks_until = self.lanes.queue(queue).asked_until();
         let opened = self.meters[meter].crowd_mut(queue)?.reopened(now.at);
         opened.filter(|opened| *opened < asks_until)
     }

@@ -195,7 +195,7 @@ impl Scheduler {
             let seniors = self.meters[meter].senior.map(|lane| self.lanes[lane].queue);
             let others = crowds.chain(seniors).filter(|other| *other != queue);
             let asked_for = others.map(|other| self.lanes.queue(other));
-            let until = asked_for.filter(|other| !other.is_paused).map(|other| other.asks_until);
+            let until = asked_for.filter(|other| !other.is_paused).map(|other| other.asked_until());
             return until.filter(|until| *until > now.at).min();
         }
         let is_on_calendar = self.meters.definition(meter).is_some_and(|d| d.follows_wall());

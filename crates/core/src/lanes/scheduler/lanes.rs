@@ -27,8 +27,9 @@ pub(super) struct Queue {
     pub(super) name: QueueName,
     pub(super) spec: QueueSpec,
     pub(super) is_paused: bool,
-    /// Until when a worker asks for its calls.
+    /// Until when a worker asks for its calls: here, and where others decide.
     pub(super) asks_until: Timestamp,
+    pub(super) asked_elsewhere: Timestamp,
     /// Calls that have not ended.
     pub(super) depth: u64,
     /// Those of them that are in flight.
@@ -44,6 +45,11 @@ pub(super) struct Queue {
 }
 
 impl Queue {
+    /// Until when a worker asks for its calls, wherever that is.
+    pub(super) fn asked_until(&self) -> Timestamp {
+        self.asks_until.max(self.asked_elsewhere)
+    }
+
     /// Whether it has no calls, also none that are dead.
     pub(super) fn is_empty(&self) -> bool {
         self.depth == 0 && self.dead.is_empty()
@@ -281,6 +287,11 @@ impl Lanes {
         &self.queues[index(queue)]
     }
 
+    /// A queue, unless it was removed.
+    pub(super) fn known(&self, queue: QueueSlot) -> Option<&Queue> {
+        self.queues.get(index(queue))
+    }
+
     pub(super) fn queue_mut(&mut self, queue: QueueSlot) -> &mut Queue {
         &mut self.queues[index(queue)]
     }
@@ -301,6 +312,7 @@ impl Lanes {
             spec,
             is_paused: false,
             asks_until: Timestamp::default(),
+            asked_elsewhere: Timestamp::default(),
             depth: 0,
             in_flight: 0,
             dead: BTreeSet::new(),
