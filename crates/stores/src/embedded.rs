@@ -15,6 +15,8 @@ mod varint;
 mod waiting;
 
 pub use history::{CheckedHistory, DamagedHistory, HistorySettings};
+#[cfg(feature = "postgres")]
+pub(crate) use store::each_fact;
 pub use store::{
     CheckError, Checked, CheckedCheckpoint, Contents, Copied, CopyError, ExportError, Exported,
     ImportError, Imported, OpenError, Opened, StoreSettings, backup, check, contents, export,

@@ -7,6 +7,7 @@
 
 mod act;
 mod fault;
+mod home;
 mod pool;
 mod row;
 mod schema;
@@ -15,6 +16,7 @@ mod sweeper;
 #[cfg(feature = "tls")]
 mod tls;
 
+pub use home::{DatabaseSettings, MoveError, copy_folder};
 pub use pool::{Lend, Lent};
 #[cfg(feature = "tls")]
 pub use tls::{Encrypted, Handshake, Rustls};

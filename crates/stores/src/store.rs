@@ -8,12 +8,15 @@ mod bodies;
 pub(crate) mod command;
 pub(crate) mod condition;
 mod contract;
+pub(crate) mod elsewhere;
 pub(crate) mod home;
 pub(crate) mod slices;
 pub(crate) mod state;
 pub(crate) mod stream;
 mod totals;
 pub(crate) mod wakes;
+
+pub use elsewhere::Changed;
 
 use command::{Kind, Task};
 use home::{Body, Home, Past};
@@ -83,6 +86,17 @@ impl Store {
         self.home.listeners().condition.told()
     }
 
+    /// The store's own time, for as long as anybody asks: it does not hold the store open.
+    pub fn time(&self) -> TimeSource {
+        self.home.time()
+    }
+
+    /// What other nodes changed since this was asked last, as soon as they have; never, where there are
+    /// none. One at a time may ask. Dropped before it is ready, nothing is lost.
+    pub async fn changed_elsewhere(&self) -> Changed {
+        self.home.listeners().elsewhere.changed().await
+    }
+
     /// History, with all in it that was answered before.
     async fn past_now(&self) -> Answer<Option<&dyn Past>> {
         let Some(past) = self.home.past() else { return Ok(None) };
@@ -96,6 +110,9 @@ impl Store {
         let (mut bodies, mut unread) = (Vec::with_capacity(wanted.len()), VecDeque::new());
         let mut bytes = 0;
         for (place, (id, at)) in wanted.into_iter().enumerate() {
+            if bytes >= bytes_max {
+                break;
+            }
             bodies.push(Ok(None));
             match at {
                 BodyAt::Gone => {}

@@ -18,6 +18,8 @@ mod writer;
 
 pub use backup::{Copied, CopyError, backup, restore};
 pub use check::{CheckError, Checked, CheckedCheckpoint, Contents, check, contents};
+#[cfg(feature = "postgres")]
+pub(crate) use export::each_fact;
 pub use export::{ExportError, Exported, ImportError, Imported, export, import};
 pub use open::{OpenError, Opened, StoreSettings};
 
@@ -53,6 +55,10 @@ impl Home for Folder {
 
     fn now(&self) -> Now {
         (self.now)()
+    }
+
+    fn time(&self) -> TimeSource {
+        self.now.clone()
     }
 
     fn listeners(&self) -> &Listeners {

@@ -6,7 +6,13 @@ use tokio_postgres::Error;
 use tollgate_core::contract::{Answer, StoreError};
 
 /// Each is run once, in order, and never edited once it was released.
-const MIGRATIONS: [&str; 1] = [include_str!("0001_cells.sql")];
+const MIGRATIONS: [&str; 5] = [
+    include_str!("0001_cells.sql"),
+    include_str!("0002_lanes.sql"),
+    include_str!("0003_history.sql"),
+    include_str!("0004_enqueue.sql"),
+    include_str!("0005_views.sql"),
+];
 /// Longest name PostgreSQL keeps whole.
 const NAME_BYTES_MAX: usize = 63;
 /// Whoever migrates holds this lock: the letters of "tollgate". The same for all schemas, since
@@ -32,6 +38,10 @@ impl SchemaName {
              digits and underscores, a letter first, and not pg_"
         );
         Err(StoreError::Failed { reason })
+    }
+
+    pub(super) fn name(&self) -> String {
+        self.0.clone()
     }
 
     /// A statement with the name in it, where it says `:"schema"`, or `:'schema'` for its text.

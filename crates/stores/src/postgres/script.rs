@@ -56,7 +56,7 @@ impl Scripts {
     }
 }
 
-fn begin(deadline: Duration) -> String {
+pub(super) fn begin(deadline: Duration) -> String {
     // Zero would mean for ever.
     let ms = deadline.as_millis().clamp(1, 86_400_000);
     // A table that is small, or was when the statement was planned, is read by its key all the same.

@@ -32,6 +32,11 @@ pub(crate) trait Command: Send {
     /// Does it; the answer is sent later.
     fn perform(self: Box<Self>, state: &mut State, now: Now) -> Reply;
 
+    /// Whether it is better done later than not at all.
+    fn may_wait(&self) -> bool {
+        false
+    }
+
     /// Answers without doing it.
     fn refuse(self: Box<Self>, error: StoreError);
 }
@@ -75,18 +80,24 @@ where
 pub(crate) struct HandedOut {
     pub(crate) commands: Arc<dyn Commands>,
     pub(crate) leases: Vec<Lease>,
+    /// Of which [life](State::life) of the state they are.
+    pub(crate) life: u64,
 }
 
 impl Drop for HandedOut {
     fn drop(&mut self) {
         if !self.leases.is_empty() {
-            self.commands.take(Box::new(HandBack(std::mem::take(&mut self.leases))));
+            let leases = std::mem::take(&mut self.leases);
+            self.commands.take(Box::new(HandBack { leases, life: self.life }));
         }
     }
 }
 
 /// A command that nobody waits for.
-struct HandBack(Vec<Lease>);
+struct HandBack {
+    leases: Vec<Lease>,
+    life: u64,
+}
 
 impl Command for HandBack {
     fn kind(&self) -> Kind {
@@ -94,12 +105,18 @@ impl Command for HandBack {
     }
 
     fn perform(self: Box<Self>, state: &mut State, now: Now) -> Reply {
-        for lease in self.0 {
+        // Starts that did not last were never there, and others may have leases of the same names.
+        let leases = if self.life == state.life { self.leases } else { Vec::new() };
+        for lease in leases {
             let settle = vec![Settle::new(lease, Settlement::Release)];
             // Lost in between, it waits already.
             let _ = state.scheduler.act(Act { settle, ..Act::default() }, now);
         }
         Box::new(|_| ())
+    }
+
+    fn may_wait(&self) -> bool {
+        true
     }
 
     // Their leases run out.

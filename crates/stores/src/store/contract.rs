@@ -150,7 +150,7 @@ impl Lanes for Store {
             let at = |id| (id, state.body(id));
             let bodies = starts.iter().map(|started| at(started.lease.call)).collect::<Vec<_>>();
             let leases = starts.iter().map(|started| started.lease).collect();
-            (starts, bodies, HandedOut { commands, leases })
+            (starts, bodies, HandedOut { commands, leases, life: state.life })
         });
         let (starts, bodies, mut handed_out) = claimed.await?;
         let bodies = self.bodies(bodies, CLAIM_BYTES).await;

@@ -1,7 +1,9 @@
 //! What a store asks of its home.
 
+use super::TimeSource;
 use super::command::Command;
 use super::condition::Condition;
+use super::elsewhere::Elsewhere;
 use super::stream::Stream;
 use super::wakes::Wakes;
 use std::future::Future;
@@ -21,6 +23,9 @@ pub(crate) trait Home: Send + Sync {
 
     /// The present, as well as it is known without asking anybody.
     fn now(&self) -> Now;
+
+    /// Tells the present as [`Self::now`] does, and holds on to nothing else.
+    fn time(&self) -> TimeSource;
 
     /// Who hears of what happens.
     fn listeners(&self) -> &Listeners;
@@ -68,6 +73,8 @@ pub(crate) struct Listeners {
     pub(crate) condition: Arc<Condition>,
     pub(crate) woken: Arc<Wakes>,
     pub(crate) stream: Arc<Stream>,
+    /// What other nodes changed.
+    pub(crate) elsewhere: Arc<Elsewhere>,
 }
 
 impl Listeners {

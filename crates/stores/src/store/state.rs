@@ -4,6 +4,8 @@ use super::bodies::RecentBodies;
 use super::slices::Slices;
 use std::collections::{HashMap, VecDeque};
 use tollgate_core::contract::{Ask, AskError, Paid, StoreTotals};
+#[cfg(feature = "postgres")]
+use tollgate_core::lanes::Effect;
 use tollgate_core::lanes::{CallId, End, Payload, Scheduler};
 use tollgate_core::{LimitName, Now, Timestamp};
 
@@ -23,6 +25,8 @@ pub(crate) struct State {
     /// What was consumed last may be told at once.
     pub(crate) is_covered: bool,
     pub(crate) bodies: RecentBodies,
+    /// How often it was read again because what was done did not last.
+    pub(crate) life: u64,
     ends: HashMap<CallId, End>,
     /// In the order in which they ended.
     ended: VecDeque<CallId>,
@@ -48,8 +52,31 @@ impl State {
             slices: Slices::default(),
             is_covered: false,
             bodies: RecentBodies::default(),
+            life: 0,
             ends: HashMap::new(),
             ended: VecDeque::new(),
+        }
+    }
+
+    /// A state in which nothing is consumed before that lasts.
+    #[cfg(feature = "postgres")]
+    pub(crate) fn without_slices() -> Self {
+        Self { slices: Slices::off(), ..Self::new(Scheduler::new()) }
+    }
+
+    /// Goes on with another scheduler: what is known beside it is of calls that have not changed.
+    #[cfg(feature = "postgres")]
+    pub(crate) fn begin_with(&mut self, scheduler: Scheduler) {
+        let (totals, life) = (std::mem::take(&mut self.totals), self.life + 1);
+        *self = Self { totals, life, scheduler, ..Self::without_slices() };
+    }
+
+    /// Lets happen what was decided elsewhere.
+    #[cfg(feature = "postgres")]
+    pub(crate) fn follow(&mut self, effect: &Effect, now: Now) {
+        self.scheduler.follow(effect, now);
+        if let Effect::Ended { id, end } = effect {
+            self.note_end(*id, *end);
         }
     }
 

@@ -78,6 +78,27 @@ pub fn export(disk: &Arc<dyn Disk>, out: &mut dyn Write) -> Result<Exported, Exp
     Ok(Exported { checked, lines })
 }
 
+/// Hands out all that a disk holds, after it has been checked: each fact after those it builds on, calls
+/// with their payloads. What may have been consumed and was not written down counts as consumed.
+#[cfg(feature = "postgres")]
+pub(crate) fn each_fact(
+    disk: &Arc<dyn Disk>,
+    mut each: impl FnMut(Effect) -> Result<(), ExportError>,
+) -> Result<(Checked, tollgate_core::Timestamp), ExportError> {
+    let (checked, mut scheduler) = check::read(disk, |_, _| ())?;
+    let now = Now::both(scheduler.latest());
+    scheduler.charge_allowed(now);
+    let reader = Reader::on(disk.clone());
+    let mut outcome = Ok(());
+    scheduler.snapshot(now, |fact| {
+        if outcome.is_ok() {
+            outcome = with_payload(fact, &reader, &scheduler).and_then(&mut each);
+        }
+    });
+    outcome?;
+    Ok((checked, now.at))
+}
+
 /// Hands out the lines of an export, one after the other.
 fn each_line(
     disk: &Arc<dyn Disk>,

@@ -134,6 +134,7 @@ impl Store {
             condition: Arc::default(),
             woken: Arc::default(),
             stream: Arc::new(Stream::new(now().at)),
+            elsewhere: Arc::default(),
         };
         let audience = Audience { listeners, history: history.as_ref().map(History::intake) };
         scheduler.watch(if history.is_some() { Watch::History } else { Watch::Nothing });

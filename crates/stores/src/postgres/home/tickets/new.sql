@@ -1,0 +1,17 @@
+-- Tickets that were not tried yet, oldest first; locked, so that nobody removes what is taken.
+-- Arguments: $1 most tickets, $2 how many bytes of bodies are enough.
+-- Answer: the tickets, and of each whether others of its queue wait for room.
+
+WITH first AS (
+  SELECT ticket, sum(octet_length(body)) OVER (ORDER BY ticket) - octet_length(body) AS before
+  FROM (
+    SELECT ticket, body FROM :"schema".inbox WHERE refused IS NULL ORDER BY ticket LIMIT $1
+  ) AS oldest
+)
+SELECT
+  ticket, queue, lane, body, tolls::text, priority, not_before, dedupe, supersedes, refused, is_held,
+  EXISTS (SELECT FROM :"schema".inbox AS held WHERE held.is_held AND held.queue = inbox.queue)
+FROM first JOIN :"schema".inbox USING (ticket)
+WHERE before < $2
+ORDER BY ticket
+FOR UPDATE OF inbox SKIP LOCKED
