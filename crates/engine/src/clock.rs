@@ -2,10 +2,12 @@
 
 mod ahead;
 mod manual;
+mod of_store;
 mod system;
 
 pub use ahead::Ahead;
 pub use manual::ManualClock;
+pub use of_store::StoreClock;
 pub use system::{CoarseClock, SystemClock};
 
 use parking_lot::{Condvar, Mutex};

@@ -19,6 +19,7 @@ mod events;
 mod holds;
 mod in_turn;
 mod limits;
+mod nodes;
 mod operate;
 mod out_of_reach;
 mod outcome;
@@ -31,6 +32,7 @@ mod worker;
 pub use audit::{Altered, Audited};
 pub use call::{Call, CallParts, Due, Owed};
 pub use events::{Events, Told};
+pub use nodes::Elsewhere;
 pub use out_of_reach::{LimitsSettings, OutOfReach};
 pub use outcome::{Outcome, OutcomeParts};
 pub use schedules::{Schedule, When};
@@ -112,18 +114,20 @@ struct Parts<S> {
     sweeps: Sweeps,
     /// Workflows that were read.
     at_hand: AtHand,
+    /// Who waits for records that other nodes change.
+    elsewhere: Audience,
 }
 
 impl<S: Lanes + Clone + 'static> Engine<S> {
     /// Drives a store by a clock, which is the store's own.
     pub async fn start(store: S, clock: Arc<dyn Clock>) -> Result<Self, Error> {
         let settings = LimitsSettings { waiting_max: 0, ..LimitsSettings::default() };
-        let parts = Parts::new(store.clone(), clock, Box::new(ByLanes), settings);
+        let parts = Arc::new(Parts::new(store.clone(), clock, Box::new(ByLanes), settings));
         let driver = Arc::new(Driver::start(store, &parts.pulse, &parts.claims)?);
         parts.load_audit().await?;
         parts.load_limits().await?;
         parts.load_schedules().await?;
-        parts.forget_who_waited().await?;
+        parts.forget_who_waited(acquire::QUEUE).await?;
         Ok(Self { parts, driver })
     }
 }
@@ -142,7 +146,7 @@ impl<S: Meters + 'static> Engine<S> {
         clock: Arc<dyn Clock>,
         settings: LimitsSettings,
     ) -> Result<Self, Error> {
-        let parts = Parts::new(store, clock, Box::new(ByTurns), settings);
+        let parts = Arc::new(Parts::new(store, clock, Box::new(ByTurns), settings));
         let driver = Arc::new(Driver::of_chores(&parts.pulse, &parts.claims)?);
         Ok(Self { parts, driver })
     }
@@ -441,11 +445,11 @@ impl<S> Parts<S> {
         clock: Arc<dyn Clock>,
         ways: Box<dyn Ways<S>>,
         settings: LimitsSettings,
-    ) -> Arc<Self> {
+    ) -> Self {
         let run = clock.wall();
         let (waiting, crowds) = (Waiting::new(run), Crowds::new(settings.waiting_max));
         let reach = Reach::new(settings.out_of_reach, clock.clone(), run.as_nanos());
-        Arc::new(Self {
+        Self {
             store,
             ways,
             crowds: Arc::new(crowds),
@@ -462,7 +466,8 @@ impl<S> Parts<S> {
             runs: Audience::default(),
             sweeps: Sweeps::default(),
             at_hand: AtHand::default(),
-        })
+            elsewhere: Audience::default(),
+        }
     }
 }
 

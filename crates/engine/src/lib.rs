@@ -23,12 +23,12 @@ mod turns;
 
 pub use acquire::{Acquire, Acquiring};
 pub use ask::{Ask, Asking, LimitRef, Named, TOLLS_MAX, Toll, global, toll};
-pub use clock::{Ahead, Bell, Clock, CoarseClock, ManualClock, SystemClock};
+pub use clock::{Ahead, Bell, Clock, CoarseClock, ManualClock, StoreClock, SystemClock};
 pub use envelope::{CostPath, Delivery, Envelope, SpanId, TraceParent};
 pub use error::{AskError, Error, RESERVED_QUEUE, Refusal, StoreError, TryError};
 pub use lanes::{
-    Altered, Audited, Call, CallParts, Due, Engine, Events, Job, LimitsSettings, OutOfReach,
-    Outcome, OutcomeParts, Owed, Schedule, Told, When, Worked, Worker,
+    Altered, Audited, Call, CallParts, Due, Elsewhere, Engine, Events, Job, LimitsSettings,
+    OutOfReach, Outcome, OutcomeParts, Owed, Schedule, Told, When, Worked, Worker,
 };
 pub use limiter::operate::{MeterState, PartitionPage};
 pub use limiter::{Limiter, Settings};

@@ -28,5 +28,5 @@ mod verdict;
 
 pub use answer::{Answer, Answered};
 pub use client::{PushError, PushSettings};
-pub use manner::{Attempt, Manner, Sent};
+pub use manner::{Attempt, Manner, Preparing, Sent};
 pub use pusher::Pusher;

@@ -17,7 +17,7 @@ use std::sync::Arc;
 use std::task::Poll;
 use tokio::sync::oneshot;
 use tollgate_core::contract::{CallsQuery, Lanes, MeterName, Meters, StoreError};
-use tollgate_core::lanes::{Act, CallId, Lease, NewCall, QueueSpec, Settle, Settlement, Started};
+use tollgate_core::lanes::{Act, CallId, Lease, NewCall, Settle, Settlement, Started};
 use tollgate_core::{Cause, LaneName, QueueName, Span, Standing, Timestamp, Toll};
 
 use super::consume::Asked;
@@ -39,6 +39,8 @@ type Reply = oneshot::Sender<Result<Option<CallId>, Error>>;
 pub(super) struct Waiting {
     /// Tells the lanes of this run from those of others.
     run: Timestamp,
+    /// Where they wait: a node calls its own, and nobody else's.
+    queue: Box<str>,
     book: Mutex<Book>,
 }
 
@@ -57,7 +59,22 @@ struct Waiter {
 
 impl Waiting {
     pub(super) fn new(run: Timestamp) -> Self {
-        Self { run, book: Mutex::default() }
+        Self { run, queue: QUEUE.into(), book: Mutex::default() }
+    }
+
+    /// Who waits at one of several nodes, in a queue of its own.
+    pub(super) fn of_node(run: Timestamp, node: &str) -> Self {
+        Self { queue: format!("{QUEUE}:{node}").into(), ..Self::new(run) }
+    }
+
+    /// Where they wait.
+    pub(super) fn queue(&self) -> &str {
+        &self.queue
+    }
+
+    /// What the node is called among others, if there are any.
+    pub(super) fn node(&self) -> Option<&str> {
+        self.queue.strip_prefix(QUEUE)?.strip_prefix(':')
     }
 }
 
@@ -193,7 +210,7 @@ impl<S: Lanes + 'static> Engine<S> {
         let call = NewCall {
             tolls: asked.ask.tolls.clone(),
             priority: asked.ask.priority,
-            ..NewCall::new(QueueName::new(QUEUE)?, lane)
+            ..NewCall::new(QueueName::new(&parts.waiting.queue)?, lane)
         };
         // Who leaves before it has a name leaves nothing behind: the driver sees to that.
         let enqueue = parts.clone();
@@ -219,8 +236,7 @@ impl<S: Lanes + 'static> Engine<S> {
         if self.parts.waiting.book.lock().is_claiming {
             return Ok(());
         }
-        let spec = QueueSpec { crashes_max: 1, dead_max: 0, ..QueueSpec::default() };
-        self.parts.store.define_queue(QueueName::new(QUEUE)?, spec).await??;
+        self.parts.be_there().await?;
         if !std::mem::replace(&mut self.parts.waiting.book.lock().is_claiming, true) {
             let parts = self.parts.clone();
             self.parts.pulse.go_on_with(async move { parts.call_all().await });
@@ -231,8 +247,8 @@ impl<S: Lanes + 'static> Engine<S> {
 
 impl<S: Lanes + 'static> Parts<S> {
     /// Takes back the calls of those who waited in a process that ended.
-    pub(super) async fn forget_who_waited(&self) -> Result<(), Error> {
-        let (queue, mut after) = (QueueName::new(QUEUE)?, None);
+    pub(super) async fn forget_who_waited(&self, queue: &str) -> Result<(), Error> {
+        let (queue, mut after) = (QueueName::new(queue)?, None);
         loop {
             let (lane, state, most) = (None, None, MOST);
             let query = CallsQuery { queue: queue.clone(), lane, state, after, most };
@@ -246,7 +262,7 @@ impl<S: Lanes + 'static> Parts<S> {
 
     /// Calls whoever's turn has come, for as long as the engine runs.
     async fn call_all(&self) {
-        let Ok(queue) = QueueName::new(QUEUE) else { return };
+        let Ok(queue) = QueueName::new(&self.waiting.queue) else { return };
         let mut looked = self.pulse.clock.now();
         loop {
             let claimed = match self.claim(&queue, MOST, WAIT, Some(HOLD)).await {
@@ -276,6 +292,11 @@ impl<S: Lanes + 'static> Parts<S> {
             if now.since(looked) >= WAIT {
                 looked = now;
                 self.let_go_who_was_cancelled().await;
+                if self.waiting.node().is_some()
+                    && let Err(error) = self.be_there().await
+                {
+                    tracing::warn!(%error, "others are not told that somebody waits for a pass here");
+                }
             }
         }
     }

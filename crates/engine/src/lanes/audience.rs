@@ -20,6 +20,13 @@ impl Audience {
         }
     }
 
+    /// Tells all who wait for something of which this is so.
+    pub(super) fn told_each(&self, is_it: impl Fn(&str) -> bool) {
+        let names: Vec<String> =
+            self.waiting.lock().keys().filter(|it| is_it(it)).cloned().collect();
+        names.iter().for_each(|name| self.told(name));
+    }
+
     /// Ready when it is told after this was first polled.
     pub(super) async fn until_told(&self, name: &str) {
         let place = Place { audience: self, name, notify: self.place(name) };

@@ -21,7 +21,7 @@ use tollgate_core::lanes::{Revision, Write};
 use tollgate_core::{Definition, Key, Limit, LimitName, Partition};
 
 /// Where the records of limits are.
-const PREFIX: &str = "tollgate/limit/";
+pub(super) const PREFIX: &str = "tollgate/limit/";
 /// Who changed a limit or a queue when no one said who.
 pub(super) const UNSAID: &str = "library";
 /// How many limits are read at once.

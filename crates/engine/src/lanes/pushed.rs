@@ -22,9 +22,9 @@ enum Maker {
 
 /// Who makes the calls of which queue, as far as that was asked.
 ///
-/// It is what the store has: one engine changes a store, all its changes of queues come through here
-/// and are forgotten here under the same lock under which this is filled. So nothing is kept from before
-/// a change. A change that comes between this and the act that was checked is as one right after it:
+/// It is what the store has: changes of queues that are made here are forgotten here under the same lock
+/// under which this is filled, and those of other nodes as soon as they are heard of. So nothing is kept
+/// from before a change that is known here. A change that comes between this and the act that was checked is as one right after it:
 /// calls that wait already outlive it, too, and whoever makes them finds what there is then.
 // Invariant: it has no queue that the store does not have, and so no more of them.
 #[derive(Default)]
@@ -34,6 +34,11 @@ impl Pushed {
     /// A queue was changed or removed, or may have been.
     pub(super) fn forget(&self, queue: &QueueName) {
         self.0.write().remove(queue);
+    }
+
+    /// Any queue may have been.
+    pub(super) fn forget_all(&self) {
+        self.0.write().clear();
     }
 
     /// The queues of an act that are to be looked up first: none, as a rule.

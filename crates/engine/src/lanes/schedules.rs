@@ -27,7 +27,7 @@ use tollgate_core::lanes::{
 use tollgate_core::{Cron, Key, Limit, LimitName, NameError, Now, QueueName, Span, Timestamp};
 
 /// Where the records of schedules are.
-const PREFIX: &str = "tollgate/schedule/";
+pub(super) const PREFIX: &str = "tollgate/schedule/";
 /// How many schedules are read at once.
 const PAGE: usize = 1_000;
 /// Ticks follow the wall clock, and nobody is told when that is set: so long it may take until it is
@@ -254,6 +254,17 @@ impl<S: Lanes + 'static> Parts<S> {
         if self.ticks.first().is_some() {
             self.run_schedules();
         }
+        Ok(())
+    }
+
+    /// Learns when a schedule ticks that another node changed.
+    pub(super) async fn learn_schedule(self: &Arc<Self>, name: &str) -> Result<(), Error> {
+        let _alone = self.ticks.changing.lock().await;
+        match self.schedule_at(name).await? {
+            Some((schedule, _)) => self.ticks.set(name, schedule.next),
+            None => self.ticks.forget(name),
+        }
+        self.run_schedules();
         Ok(())
     }
 

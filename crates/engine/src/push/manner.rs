@@ -5,13 +5,21 @@ use crate::envelope::Delivery;
 use crate::lanes::{Job, Outcome};
 use http::HeaderMap;
 use std::fmt::Debug;
+use std::future::Future;
+use std::pin::Pin;
 use tollgate_core::lanes::QueueSpec;
 use tollgate_core::{QueueName, Timestamp};
+
+/// Something that is made ready.
+pub type Preparing<'a> = Pin<Box<dyn Future<Output = ()> + Send + 'a>>;
 
 /// How calls that carry a card are sent, and what answers mean for them: the words of another API.
 ///
 /// What is Tollgate's alone is not sent with them: which call and attempt it is, and its signature.
 pub trait Manner: Send + Sync + Debug {
+    /// Gets ready to send calls of a queue: learns what [`Self::dress`] needs, if it is not known yet.
+    fn ready<'a>(&'a self, queue: &'a QueueName) -> Preparing<'a>;
+
     /// Adds the headers that go with a request, its signature among them; it may take away such as are
     /// there. An error is why there can be no request, and is judged as if it had come back.
     fn dress(&self, sent: &Sent<'_>, headers: &mut HeaderMap) -> Result<(), String>;

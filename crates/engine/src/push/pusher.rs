@@ -182,6 +182,9 @@ impl<S: Lanes + Clone + 'static> Pusher<S> {
             job.envelope.trace = Some(traced.parent.clone());
         }
         let manner = self.settings.manner.as_deref().filter(|_| !job.envelope.card.is_empty());
+        if let Some(manner) = manner {
+            manner.ready(queue).await;
+        }
         let body = Bytes::from(std::mem::take(&mut job.body));
         // Nobody else asks for it again.
         let sent = manner.map(|_| body.clone()).unwrap_or_default();

@@ -123,7 +123,7 @@ mod tests {
     use super::*;
     use crate::envelope::Envelope;
     use crate::lanes::Outcome;
-    use crate::push::{Answered, Attempt};
+    use crate::push::{Answered, Attempt, Preparing};
     use tollgate_core::LaneName;
     use tollgate_core::lanes::{Attempts, CallId, Lease};
 
@@ -132,6 +132,10 @@ mod tests {
     struct Other;
 
     impl Manner for Other {
+        fn ready<'a>(&'a self, _: &'a QueueName) -> Preparing<'a> {
+            Box::pin(std::future::ready(()))
+        }
+
         fn dress(&self, sent: &Sent<'_>, headers: &mut HeaderMap) -> Result<(), String> {
             let Sent { queue, job, destination, body, .. } = sent;
             if body.is_empty() {

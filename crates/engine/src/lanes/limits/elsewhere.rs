@@ -2,11 +2,11 @@
 //! warning, once for each change.
 
 use super::record::LimitRecord;
-use super::{Engine, Known, Parts};
+use super::{Engine, Known, PAGE, PREFIX, Parts};
 use crate::error::Error;
 use std::future::Future;
 use std::sync::Arc;
-use tollgate_core::contract::Meters;
+use tollgate_core::contract::{Lanes, Meters};
 use tollgate_core::{Limit, LimitName, Span, Timestamp};
 
 /// How long it takes until a store is asked again that could not say what became of a limit.
@@ -40,6 +40,16 @@ impl<S: Meters + 'static> Parts<S> {
         if !self.known.is_known(name) {
             return Ok(());
         }
+        self.learn(name).await
+    }
+
+    /// Learns what another node wrote down of a limit, also of one that is new here.
+    pub(in crate::lanes) async fn learn_changed(&self, name: &LimitName) -> Result<(), Error> {
+        let _alone = self.known.changing.lock().await;
+        self.learn(name).await
+    }
+
+    async fn learn(&self, name: &LimitName) -> Result<(), Error> {
         let (record, _) = self.limit_record(name).await?;
         if let Some(declared) = self.known.replaced(name, record.defined.as_ref()) {
             let (before, after) = (declared.to_string(), told(record.defined.as_ref()));
@@ -82,6 +92,29 @@ impl<S: Meters + 'static> Parts<S> {
             at_ms,
             "a limit was defined otherwise by another process, and what this one says counts"
         );
+    }
+}
+
+impl<S: Lanes + 'static> Parts<S> {
+    /// Learns what was written down, where others define limits, too: it is in force as the store has it.
+    pub(in crate::lanes) async fn learn_limits(&self) -> Result<(), Error> {
+        let _alone = self.known.changing.lock().await;
+        let mut after = None;
+        loop {
+            let found = self.store.records_of(PREFIX.to_owned(), after.take(), PAGE).await?;
+            let is_last = found.len() < PAGE;
+            for (key, record) in found {
+                let name = key.strip_prefix(PREFIX).and_then(|name| LimitName::new(name).ok());
+                match (name, LimitRecord::read(&record.bytes)) {
+                    (Some(name), Ok(record)) => self.known.note(&name, &record),
+                    _ => tracing::error!(%key, "the record of a limit cannot be read"),
+                }
+                after = Some(key);
+            }
+            if is_last {
+                return Ok(());
+            }
+        }
     }
 }
 
