@@ -17,6 +17,10 @@ mod http;
 #[cfg(test)]
 mod lanes;
 #[cfg(test)]
+mod many;
+#[cfg(test)]
+mod nodes;
+#[cfg(test)]
 mod push;
 #[cfg(test)]
 mod qstash;

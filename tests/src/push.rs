@@ -83,7 +83,7 @@ impl Pushed {
     }
 }
 
-fn settings() -> PushSettings {
+pub(crate) fn settings() -> PushSettings {
     let addresses = AddressPolicy { allowed: vec!["127.0.0.1".parse().unwrap()] };
     PushSettings { addresses, ..PushSettings::default() }
 }

@@ -4,6 +4,7 @@ pub(crate) mod certificates;
 pub(crate) mod cluster;
 pub(crate) mod nats;
 pub(crate) mod postgres;
+pub(crate) mod proxy;
 pub(crate) mod redis;
 
 use std::fmt::Write as _;

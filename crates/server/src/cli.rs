@@ -1,6 +1,7 @@
 //! The command `tollgate`: what it takes, what it returns to the shell.
 
 mod backup;
+mod copy;
 mod descriptors;
 mod dev;
 mod export;
@@ -65,7 +66,7 @@ enum Command {
     /// logged, as in `info` or `tollgate_engine=debug`. Flags win over the environment, and that over
     /// the file.
     #[command(
-        after_help = "Examples:\n  tollgate serve\n  tollgate serve --data /var/lib/tollgate --listen 127.0.0.1:8655 --log json\n  tollgate serve --store redis://127.0.0.1:6379 --prefix tollgate"
+        after_help = "Examples:\n  tollgate serve\n  tollgate serve --data /var/lib/tollgate --listen 127.0.0.1:8655 --log json\n  tollgate serve --store postgres://tollgate@db/tollgate\n  tollgate serve --store redis://127.0.0.1:6379 --prefix tollgate"
     )]
     Serve(ServeArguments),
     /// Answers on this machine alone, as QStash's development server does, and keeps what it is told.
@@ -167,6 +168,15 @@ enum StoreCommand {
     /// is wrong or the folder is taken, 2 if it could not be made; then nothing is left there.
     #[command(after_help = "Example:\n  tollgate store import all.ndjson ./tollgate-data")]
     Import(ImportArguments),
+    /// Copies all that a data folder holds into a database, where many servers share it.
+    ///
+    /// The folder is one that no server uses, and stays as it is; nobody has used the schema yet. History
+    /// stays behind. Ends with 0 if all of it is there, 1 if the folder is damaged or the schema is in
+    /// use, 2 if it could not be copied; then nothing of it is there.
+    #[command(
+        after_help = "Example:\n  tollgate store copy ./tollgate-data postgres://tollgate@db/tollgate"
+    )]
+    Copy(CopyArguments),
 }
 
 #[derive(Debug, clap::Args)]
@@ -200,6 +210,22 @@ struct ImportArguments {
     /// The data folder: nothing is there yet, or an empty folder.
     #[arg(value_name = "DIR")]
     folder: PathBuf,
+    /// Says in JSON what came of it.
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Debug, clap::Args)]
+struct CopyArguments {
+    /// The folder.
+    #[arg(value_name = "DIR")]
+    folder: PathBuf,
+    /// The database: postgres://….
+    #[arg(value_name = "URL")]
+    url: StoreUrl,
+    /// The schema [default: tollgate].
+    #[arg(long, value_name = "NAME")]
+    prefix: Option<String>,
     /// Says in JSON what came of it.
     #[arg(long)]
     json: bool,
@@ -265,8 +291,8 @@ struct ServeArguments {
     /// Keeps limits in memory instead: they start anew when the server does.
     #[arg(long, conflicts_with = "data")]
     memory: bool,
-    /// Keeps limits in a store that other servers and programs share instead: redis://…, postgres://… or
-    /// nats://…. TOLLGATE_STORE shows no password to those who list processes.
+    /// Keeps all that in a database that other servers share instead: postgres://…; or limits alone, in
+    /// redis://… or nats://…. TOLLGATE_STORE shows no password to those who list processes.
     #[arg(long, value_name = "URL", conflicts_with_all = ["data", "memory"])]
     store: Option<StoreUrl>,
     /// What keys begin with in Redis, the schema in PostgreSQL, the bucket in NATS [default: tollgate].
@@ -331,6 +357,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>, environment: Environme
         Some(Command::Store(StoreCommand::Check(check))) => store::check(&check),
         Some(Command::Store(StoreCommand::Export(arguments))) => export::export(&arguments),
         Some(Command::Store(StoreCommand::Import(arguments))) => export::import(&arguments),
+        Some(Command::Store(StoreCommand::Copy(arguments))) => copy::copy(&arguments, &environment),
         Some(Command::Backup(arguments)) => backup::backup(&arguments),
         Some(Command::Restore(arguments)) => backup::restore(&arguments),
         Some(Command::Torture(arguments)) => torture::torture(&arguments),

@@ -151,7 +151,7 @@ impl Server {
         push.tracer = tracer(&traces).or(push.tracer);
         let qstash = Arc::new(qstash::Shared::new(push.addresses.clone()));
         qstash.load(&gate, lent_keys).await?;
-        push.manner = Some(Arc::new(QstashManner::new(qstash.clone())));
+        push.manner = Some(Arc::new(QstashManner::new(qstash.clone(), gate.clone())));
         let tokens = Tokens::new(tokens)?;
         check_reach(&tokens, listen)?;
         let tokens = KnownTokens::new(tokens);
@@ -234,7 +234,8 @@ impl Server {
             });
             let (gate, shared) = (self.app.gate.clone(), self.qstash.clone());
             let shutdown = self.shutdown.clone();
-            pushing.spawn(qstash::tick::run(gate, shared, shutdown));
+            pushing.spawn(qstash::tick::run(gate.clone(), shared.clone(), shutdown.clone()));
+            pushing.spawn(async move { shared.learn_keys(&gate, shutdown).await });
         }
         self.accept_until(stop, &mut connections).await;
         self.bell.leave();

@@ -112,6 +112,20 @@ fn a_server_that_is_there_before_its_store_has_its_limits_in_force_once_that_com
     assert!(ask(address, "/readyz").starts_with("HTTP/1.1 200"));
 }
 
+#[test]
+fn a_server_waits_for_its_database_and_says_so_without_its_password() {
+    let url = format!("postgres://me:hush@127.0.0.1:{}/app", free_port());
+    let mut command = tollgate(&["serve", "--store", &url, "--listen", "127.0.0.1:0"]);
+    let mut server = Running(command.spawn().unwrap());
+    let log = BufReader::new(server.0.stderr.take().unwrap()).lines().map(Result::unwrap);
+    // Twice: it is asked for again and again.
+    let warned: Vec<String> = log.filter(|line| line.contains("not there yet")).take(2).collect();
+    for line in &warned {
+        assert!(line.contains("store=postgres://127.0.0.1") && !line.contains("hush"), "{line}");
+    }
+    assert_eq!((warned.len(), server.0.try_wait().unwrap()), (2, None));
+}
+
 /// A server whose file says so much of the limit `api`.
 struct Declaring {
     server: Running,

@@ -41,6 +41,8 @@ use tollgate_engine::{
 #[derive(Debug, Clone)]
 pub struct Tollgate {
     backend: Backend,
+    /// Other processes may have the same calls.
+    has_nodes: bool,
 }
 
 /// Where limits and calls are.
@@ -48,7 +50,7 @@ pub struct Tollgate {
 enum Backend {
     /// In this process: limits alone, at memory speed.
     Memory(Limiter),
-    /// In a folder.
+    /// In a folder, or in a database that many nodes share.
     Kept(Engine<Store>),
     /// In a store that other processes share: limits alone.
     Shared(Engine<Shared>),
@@ -113,7 +115,7 @@ impl Builder {
 
     /// A gate in memory.
     pub fn memory(self) -> Tollgate {
-        Tollgate { backend: Backend::Memory(Limiter::new(self.settings)) }
+        Tollgate { backend: Backend::Memory(Limiter::new(self.settings)), has_nodes: false }
     }
 
     /// A gate in a folder, made if there is none.
@@ -138,7 +140,7 @@ impl Builder {
             let store = store.clone();
             async move { store.changed().await }
         });
-        Ok(Tollgate { backend: Backend::Shared(engine) })
+        Ok(Tollgate { backend: Backend::Shared(engine), has_nodes: false })
     }
 
     async fn open_disk(
@@ -156,7 +158,7 @@ impl Builder {
         let clock: Arc<dyn Clock> =
             if opened.ahead.is_zero() { clock } else { Arc::new(Ahead::new(clock, opened.ahead)) };
         let engine = Engine::start(opened.store, clock).await?;
-        Ok(Tollgate { backend: Backend::Kept(engine) })
+        Ok(Tollgate { backend: Backend::Kept(engine), has_nodes: false })
     }
 }
 
@@ -200,6 +202,14 @@ pub enum GateError {
         /// Which feature.
         feature: &'static str,
     },
+}
+
+impl GateError {
+    /// Whether the store is out of reach or full, and may be there later.
+    pub fn is_for_now(&self) -> bool {
+        let Self::Use(Error::Store(StoreError::Kept(error))) = self else { return false };
+        matches!(error, KeptError::Unreachable { .. } | KeptError::Full { .. })
+    }
 }
 
 impl From<StoreError> for GateError {

@@ -16,6 +16,18 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 /// Declares a body as JSON.
 pub(crate) const JSON: (&str, &str) = ("content-type", "application/json");
 
+/// What is kept in a folder; with `TOLLGATE_TESTS_ON_POSTGRES`, in a schema of its name.
+async fn opened(folder: &tempfile::TempDir, clock: &ManualClock) -> Tollgate {
+    let builder = Tollgate::builder().clock(clock.clone());
+    if std::env::var_os("TOLLGATE_TESTS_ON_POSTGRES").is_none() {
+        return builder.open(folder.path()).await.unwrap();
+    }
+    let name = folder.path().file_name().unwrap().to_string_lossy().to_lowercase();
+    let schema = name.replace(|letter: char| !letter.is_ascii_alphanumeric(), "");
+    let builder = builder.store_time(clock.clone()).prefix(&format!("http_{schema}"));
+    builder.connect(crate::servers::postgres::shared()).await.unwrap()
+}
+
 /// Where limits and calls are.
 pub(crate) enum Kept {
     InMemory,
@@ -48,7 +60,7 @@ impl Started {
     }
 
     pub(crate) async fn with(settings: Settings) -> Self {
-        // Limits answer alike on both: `./test` runs these tests on each.
+        // Limits answer alike on all: `./test` runs these tests on each.
         let in_memory = std::env::var_os("TOLLGATE_TESTS_IN_MEMORY").is_some();
         Self::on(if in_memory { Kept::InMemory } else { Kept::InFolder }, settings).await
     }
@@ -79,7 +91,7 @@ impl Started {
         let builder = builder.clock(clock.clone());
         let gate = match kept {
             Kept::InMemory => builder.memory(),
-            Kept::InFolder => builder.open(folder.path()).await.unwrap(),
+            Kept::InFolder => opened(&folder, &clock).await,
         };
         Self::serving((gate, clock), folder, settings).await
     }
@@ -250,8 +262,7 @@ impl Started {
         served.await.unwrap();
         drop(reloader);
         gate.shut_down().await;
-        let builder = Tollgate::builder().clock(clock.clone());
-        let gate = builder.open(folder.path()).await.unwrap();
+        let gate = opened(&folder, &clock).await;
         Self::serving((gate, clock), folder, settings).await
     }
 

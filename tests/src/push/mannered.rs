@@ -6,8 +6,8 @@ use hyper::HeaderMap;
 use hyper::header::HeaderValue;
 use std::sync::Arc;
 use tollgate::lanes::act::REPORT_BYTES_MAX;
-use tollgate::lanes::{End, Outcome as Came, QueueSpec, What};
-use tollgate::push::{Answered, Attempt, Manner, PushSettings, Sent};
+use tollgate::lanes::{End, Outcome as Came, QueueName, QueueSpec, What};
+use tollgate::push::{Answered, Attempt, Manner, Preparing, PushSettings, Sent};
 use tollgate::{Call, Outcome};
 
 /// Takes 418 for success, reports what it saw, and tells of it by a call without a card.
@@ -15,6 +15,10 @@ use tollgate::{Call, Outcome};
 struct Teapot;
 
 impl Manner for Teapot {
+    fn ready<'a>(&'a self, _: &'a QueueName) -> Preparing<'a> {
+        Box::pin(std::future::ready(()))
+    }
+
     fn dress(&self, sent: &Sent<'_>, headers: &mut HeaderMap) -> Result<(), String> {
         if *sent.job.envelope.card == *b"unfit" {
             return Err("it cannot be sent".to_owned());

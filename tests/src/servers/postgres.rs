@@ -26,7 +26,10 @@ pub(crate) fn shared() -> &'static str {
 
 /// A PostgreSQL of one test's own, empty at the start.
 pub(crate) struct PostgresServer {
-    _server: Server,
+    /// The one that went on after it was stopped: it goes before the folder does.
+    again: Option<Server>,
+    server: Server,
+    data: String,
     port: u16,
 }
 
@@ -47,16 +50,21 @@ impl PostgresServer {
         let arguments: Vec<&str> =
             initdb.iter().map(String::as_str).chain(made).chain(["--no-sync"]).collect();
         run(arguments[0], &arguments[1..]);
-        let command = as_user(&program("postgres"));
-        let (port_text, data) = (port.to_string(), data.as_str());
-        let mut command: Vec<&str> = command.iter().map(String::as_str).collect();
-        command.extend(["-D", data, "-p", &port_text, "-c", "listen_addresses=127.0.0.1"]);
-        command.extend(["-c", "unix_socket_directories=", "-c", "fsync=off"]);
-        command.extend(["-c", "max_connections=300"]);
-        command.extend(settings.iter().flat_map(|setting| ["-c", setting]));
-        let is_ready = |line: &str| line.contains("database system is ready to accept connections");
-        // Killed, it would leave shared memory behind.
-        Self { _server: Server::start_until("QUIT", &command, &folder, is_ready), port }
+        Self { again: None, server: serving(port, &data, settings, &folder), data, port }
+    }
+
+    /// Ends it at once, as a crash does: what it has committed is on its disk.
+    pub(crate) fn stop(&self) {
+        self.again.as_ref().unwrap_or(&self.server).signal("QUIT");
+        let lock = format!("{}/postmaster.pid", self.data);
+        while Path::new(&lock).exists() {
+            std::thread::yield_now();
+        }
+    }
+
+    /// Starts it again after it was stopped, on what it had.
+    pub(crate) fn go_on(&mut self) {
+        self.again = Some(serving(self.port, &self.data, &[], &folder()));
     }
 
     /// One that takes encrypted connections, too.
@@ -79,6 +87,20 @@ impl PostgresServer {
     pub(crate) fn url(&self) -> String {
         format!("postgres://postgres@127.0.0.1:{}/postgres", self.port)
     }
+}
+
+/// A server of a data folder, and the folder that goes with it.
+fn serving(port: u16, data: &str, settings: &[&str], folder: &str) -> Server {
+    let command = as_user(&program("postgres"));
+    let port = port.to_string();
+    let mut command: Vec<&str> = command.iter().map(String::as_str).collect();
+    command.extend(["-D", data, "-p", &port, "-c", "listen_addresses=127.0.0.1"]);
+    command.extend(["-c", "unix_socket_directories=", "-c", "fsync=off"]);
+    command.extend(["-c", "max_connections=300"]);
+    command.extend(settings.iter().flat_map(|setting| ["-c", setting]));
+    let is_ready = |line: &str| line.contains("database system is ready to accept connections");
+    // Killed, it would leave shared memory behind.
+    Server::start_until("QUIT", &command, folder, is_ready)
 }
 
 /// The path of a program of PostgreSQL: of the newest version, or wherever the shell finds it.

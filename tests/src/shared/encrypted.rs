@@ -9,7 +9,7 @@ use tollgate::{Limit, Span, Tollgate, global};
 /// A gate at a url, which trusts the authority of these certificates.
 async fn trusting(url: &str, certificates: &Certificates) -> Tollgate {
     let builder = Tollgate::builder().deadline(Span::from_secs(20));
-    builder.authorities(&certificates.authority).connect(url).await.unwrap()
+    builder.authorities(&certificates.authority).connect_limits(url).await.unwrap()
 }
 
 /// Limits work at a url for who trusts the authority, and not for who trusts another.
@@ -21,7 +21,7 @@ async fn is_safe(url: &str, certificates: &Certificates) {
     }
     let other = Certificates::new();
     let builder = Tollgate::builder().authorities(&other.authority);
-    let refused = builder.deadline(Span::from_secs(20)).connect(url).await.unwrap_err();
+    let refused = builder.deadline(Span::from_secs(20)).connect_limits(url).await.unwrap_err();
     let told = refused.to_string();
     assert!(told.contains("certificate"), "{told}");
 }
@@ -50,6 +50,6 @@ async fn postgres_over_tls_is_let_in_by_its_certificate() {
     let plain = PostgresServer::start();
     let url = format!("{}?sslmode=require", plain.url());
     let builder = Tollgate::builder().authorities(&certificates.authority);
-    let refused = builder.connect(&url).await.unwrap_err().to_string();
+    let refused = builder.connect_limits(&url).await.unwrap_err().to_string();
     assert!(refused.contains("TLS"), "one that cannot encrypt is not used: {refused}");
 }

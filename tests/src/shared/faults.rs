@@ -3,11 +3,10 @@
 
 mod nats;
 mod postgres;
-pub(super) mod proxy;
 mod redis;
 mod rough;
 
-use std::future::pending;
+use crate::servers::proxy::moment;
 use std::time::Duration;
 use tollgate::{Error, Limit, OutOfReach, Span, StoreError, Tollgate, global};
 use tollgate_core::contract::StoreError as Kept;
@@ -24,17 +23,12 @@ async fn gate(url: &str) -> Tollgate {
 
 async fn gate_with(url: &str, choice: OutOfReach) -> Tollgate {
     let builder = Tollgate::builder().prefix("faults").deadline(DEADLINE);
-    builder.when_out_of_reach(choice).connect(url).await.unwrap()
+    builder.when_out_of_reach(choice).connect_limits(url).await.unwrap()
 }
 
 /// A limit that nothing flows into within a test.
 fn a_day(units: u64) -> Limit {
     Limit::fixed_window(units, Span::from_days(1))
-}
-
-/// A moment until something is looked at again.
-async fn moment(millis: u64) {
-    let _ = tokio::time::timeout(Duration::from_millis(millis), pending::<()>()).await;
 }
 
 /// Asks for one unit at `l`: granted, refused, or why the store could not say.

@@ -1,10 +1,10 @@
 //! NATS: others change cells in the middle of a change of several.
 
 use super::cells::{Add, cell, change, look};
-use super::faults::proxy::{Manner, Proxy};
 use super::nats::settings;
 use super::world::{asking, define, passes};
 use crate::servers::nats::NatsServer;
+use crate::servers::proxy::{Manner, Proxy};
 use parking_lot::Mutex;
 use std::pin::Pin;
 use std::sync::Arc;

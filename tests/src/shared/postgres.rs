@@ -238,7 +238,7 @@ async fn many_that_connect_at_once_make_the_schema_once() {
     for connect in connects {
         connect.await.unwrap();
     }
-    assert_eq!(say(&settings, "SELECT count(*) FROM SCHEMA.migrations").await, 1);
+    assert_eq!(say(&settings, "SELECT max(version) - count(*) FROM SCHEMA.migrations").await, 0);
     let found = look(&connected(&settings).await, &[cell(Kind::Meter, "a")]).await;
     assert_eq!(found, [Some(b"8".to_vec())]);
 }

@@ -21,7 +21,7 @@ fn prefix() -> String {
 
 /// A server over the store of a url.
 async fn server(url: &str, prefix: &str) -> Started {
-    let gate = Tollgate::builder().prefix(prefix).connect(url).await.unwrap();
+    let gate = Tollgate::builder().prefix(prefix).connect_limits(url).await.unwrap();
     let settings = Settings::new(([127, 0, 0, 1], 0).into());
     Started::serving((gate, ManualClock::new()), tempfile::tempdir().unwrap(), settings).await
 }

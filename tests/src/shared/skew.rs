@@ -21,7 +21,7 @@ async fn gates(url: &str, prefix: &str) -> Vec<(ManualClock, Tollgate)> {
         let clock = ManualClock::new();
         clock.advance(Span::from_secs(seconds));
         let builder = Tollgate::builder().prefix(prefix).deadline(Duration::from_secs(20));
-        let gate = builder.clock(clock.clone()).connect(url).await.unwrap();
+        let gate = builder.clock(clock.clone()).connect_limits(url).await.unwrap();
         gates.push((clock, gate));
     }
     gates

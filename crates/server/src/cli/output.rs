@@ -12,6 +12,9 @@ pub(super) fn listening(url: &str, place: &Place) {
     match place {
         Place::Folder(data) => line(&format!("what it is told is kept in {}", data.display())),
         Place::Memory => line("limits are kept in memory: they start anew when the server does"),
+        Place::Shared(store, _) if store.keeps_calls() => {
+            line(&plain(&format!("what it is told is kept in {store}, for all who share it")));
+        }
         Place::Shared(store, _) => {
             line(&plain(&format!("limits are kept in {store}, for all who share that store")));
             line("it serves limits only: no queues, calls, schedules, push or QStash");

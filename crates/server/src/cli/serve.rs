@@ -3,12 +3,17 @@
 use super::in_force::Awaited;
 use super::signals::{Hangups, Signals};
 use super::{Environment, Exit, ServeArguments, descriptors, log, output};
-use crate::config::{Config, Place};
+use crate::clock;
+use crate::config::{Config, Place, StoreUrl};
 use crate::server::{Reloader, Server, Settings};
 use anyhow::Context;
 use std::future::pending;
 use std::path::PathBuf;
-use tollgate::Tollgate;
+use std::time::Duration;
+use tollgate::{Builder, GateError, Tollgate};
+
+/// How long a database that is not there is left alone before it is asked for again.
+const CONNECT_PAUSE: Duration = Duration::from_secs(2);
 
 /// Keys that a server signs QStash messages with while it runs, in place of its own.
 pub(super) struct Lent {
@@ -75,9 +80,21 @@ async fn opened(config: &Config) -> anyhow::Result<Tollgate> {
         }
         Place::Shared(url, prefix) => {
             let builder = prefix.iter().fold(builder, |builder, prefix| builder.prefix(prefix));
-            let connected = builder.connect(url.revealed()).await;
-            connected.with_context(|| format!("cannot use the store {url}"))
+            connected(builder, url).await.with_context(|| format!("cannot use the store {url}"))
         }
+    }
+}
+
+/// Waits for a database that is not there yet: nothing can be said of calls that nobody has read.
+async fn connected(builder: Builder, url: &StoreUrl) -> Result<Tollgate, GateError> {
+    loop {
+        match builder.clone().connect(url.revealed()).await {
+            Err(error) if error.is_for_now() => {
+                tracing::warn!(%error, store = %url, "the store is not there yet: the server listens when it is");
+            }
+            connected => return connected,
+        }
+        clock::rest(CONNECT_PAUSE).await;
     }
 }
 

@@ -146,14 +146,14 @@ impl ServerWire {
     }
 }
 
-/// Calls are kept in folders alone.
+/// Calls are kept in folders and in databases alone.
 fn check_queues(place: &Place, desired: &Desired) -> Result<(), ConfigError> {
     let what = match place {
         Place::Memory => "in memory there are limits alone: name a folder, or leave the queues out",
-        Place::Shared(..) => {
-            "in a store that servers share there are limits alone: name a folder in its place, or leave the queues out"
+        Place::Shared(url, _) if !url.keeps_calls() => {
+            "in Redis and NATS there are limits alone: name a folder or postgres://… in its place, or leave the queues out"
         }
-        Place::Folder(_) => return Ok(()),
+        Place::Folder(_) | Place::Shared(..) => return Ok(()),
     };
     if desired.has_queues() { Err(ConfigError::new("queues", what)) } else { Ok(()) }
 }

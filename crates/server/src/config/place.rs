@@ -12,7 +12,7 @@ pub(crate) enum Place {
     Memory,
     /// In a folder of this process.
     Folder(PathBuf),
-    /// In a store that other processes share: limits alone, under a prefix if one is said.
+    /// In a store that other processes share, under a prefix if one is said: in Redis and NATS limits alone.
     Shared(StoreUrl, Option<String>),
 }
 
@@ -25,6 +25,11 @@ impl StoreUrl {
     /// All of it, for whoever connects.
     pub(crate) fn revealed(&self) -> &str {
         &self.0
+    }
+
+    /// Whether it is of a database, which keeps calls, too.
+    pub(crate) fn keeps_calls(&self) -> bool {
+        self.0.starts_with("postgres://") || self.0.starts_with("postgresql://")
     }
 }
 

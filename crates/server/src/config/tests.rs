@@ -125,7 +125,7 @@ fn a_store_and_another_place_are_not_named_in_one_breath() {
     let error = Config::read(ServerWire::default(), &variables, None).unwrap_err().to_string();
     assert!(error.starts_with("TOLLGATE_STORE, TOLLGATE_DATA: "), "{error}");
     let told = wrong("[server]\nstore = \"redis://:hush@a\"\n[queues.a]\n");
-    assert!(told.contains("servers share there are limits alone"), "{told}");
+    assert!(told.contains("in Redis and NATS there are limits alone"), "{told}");
 }
 
 #[test]

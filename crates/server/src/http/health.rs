@@ -18,8 +18,8 @@ pub(super) async fn alive() -> impl IntoResponse {
 /// Costs no write: the store knows how its last one went. One that others share may be back without
 /// anyone having asked it anything: who looks here has it asked.
 pub(super) async fn ready(State(app): Shared) -> Result<impl IntoResponse, Problem> {
-    if app.gate.store_failures().is_some() && app.gate.takes_writes().is_err() {
-        app.gate.now().await?;
+    if app.gate.takes_writes().is_err() {
+        app.gate.ask_store().await?;
     }
     check(&app)?;
     Ok(([(CONTENT_TYPE, "application/json")], r#"{"status":"ready"}"#))

@@ -10,12 +10,12 @@ use super::shape::{Kept, Response};
 use axum::http::header::USER_AGENT;
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use std::sync::Arc;
-use tollgate::lanes::{Definition, LimitName};
+use tollgate::lanes::{Definition, LimitName, QueueName};
 use tollgate::push::expression::Expression;
 use tollgate::push::feedback::{self, PAUSE_MAX};
 use tollgate::push::signature::{Delivery as Signed, Parties, jwt};
-use tollgate::push::{Answer, Answered, Attempt, Manner, Sent};
-use tollgate::{Delivery, Now, Outcome, Span};
+use tollgate::push::{Answer, Answered, Attempt, Manner, Preparing, Sent};
+use tollgate::{Delivery, Now, Outcome, Span, Tollgate};
 
 /// Who signs, as receivers know it.
 const ISSUER: &str = "Upstash";
@@ -36,6 +36,7 @@ const SCHEDULE: HeaderName = HeaderName::from_static("upstash-schedule-id");
 #[derive(Debug)]
 pub(crate) struct QstashManner {
     shared: Arc<Shared>,
+    gate: Tollgate,
 }
 
 /// What becomes of a message.
@@ -47,13 +48,23 @@ enum Becomes {
 }
 
 impl QstashManner {
-    /// With what the face shares.
-    pub(crate) fn new(shared: Arc<Shared>) -> Self {
-        Self { shared }
+    /// With what the face of a gate shares.
+    pub(crate) fn new(shared: Arc<Shared>, gate: Tollgate) -> Self {
+        Self { shared, gate }
     }
 }
 
 impl Manner for QstashManner {
+    fn ready<'a>(&'a self, queue: &'a QueueName) -> Preparing<'a> {
+        Box::pin(async move {
+            let names = Names::around(queue).unwrap_or_default();
+            // Made at another server, it is not known here yet.
+            if let Err(fault) = self.shared.keys.get(&self.gate, &names).await {
+                tracing::warn!(%queue, %fault, "the signing key of a message cannot be had");
+            }
+        })
+    }
+
     fn dress(&self, sent: &Sent<'_>, headers: &mut HeaderMap) -> Result<(), String> {
         let card = read_card(&sent.job.envelope.card)?;
         let names = Names::around(sent.queue).unwrap_or_default();

@@ -2,16 +2,18 @@
 
 use super::destination;
 use super::error::Fault;
-use super::keys::Keyring;
+use super::keys::{self, Keyring};
 use super::names::Names;
 use super::routing::{self, Route};
 use crate::access::Role;
+use crate::clock;
 use crate::http::App;
 use crate::http::body;
 use crate::http::caller::Caller;
 use crate::http::guard::{bearer, foreign_origin, unauthorized};
 use crate::http::origin::is_foreign;
 use crate::server::StartError;
+use crate::shutdown::Shutdown;
 use axum::body::Body;
 use axum::http::request::Parts;
 use axum::http::{Request, StatusCode};
@@ -19,10 +21,15 @@ use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::net::IpAddr;
+use std::pin::pin;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::sync::Notify;
 use tollgate::push::address::AddressPolicy;
 use tollgate::{Error, Now, StoreError, Tollgate};
+
+/// How long a store is left alone that could not tell keys.
+const AGAIN: Duration = Duration::from_secs(1);
 
 /// What the face shares with the manner in which its messages are delivered.
 #[derive(Debug)]
@@ -51,8 +58,37 @@ impl Shared {
             return Ok(());
         }
         let wrong = |fault: Fault| StartError::Qstash(fault.to_string());
-        self.keys.load(gate).await.map_err(wrong)?;
+        match self.keys.load(gate).await {
+            // They are learned again and again as long as it runs: a database that is away comes back.
+            Err(fault) if gate.has_nodes() => {
+                tracing::warn!(%fault, "the keys that messages are signed with are not read yet");
+            }
+            loaded => loaded.map_err(wrong)?,
+        }
         lent.map_or(Ok(()), |(current, next)| self.keys.lend(current, next)).map_err(wrong)
+    }
+
+    /// Learns keys that other servers make and change, until this one ends.
+    pub(crate) async fn learn_keys(&self, gate: &Tollgate, shutdown: Shutdown) {
+        while gate.has_nodes() {
+            let mut changed = pin!(gate.changed_elsewhere(keys::PREFIX));
+            // From here on it is told of every change.
+            let loaded = tokio::select! {
+                biased;
+                () = &mut changed => continue,
+                loaded = self.keys.load(gate) => loaded,
+            };
+            let again = async {
+                match loaded {
+                    Ok(()) => changed.await,
+                    Err(_) => clock::rest(AGAIN).await,
+                }
+            };
+            tokio::select! {
+                () = shutdown.begun() => return,
+                () = again => {}
+            }
+        }
     }
 }
 

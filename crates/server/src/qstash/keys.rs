@@ -14,7 +14,7 @@ use tollgate::push::signature::SigningKey;
 use tollgate::{Error, Tollgate};
 
 /// Where the records of keys are, with the namespace behind it.
-const PREFIX: &str = "tollgate/qstash/keys/";
+pub(super) const PREFIX: &str = "tollgate/qstash/keys/";
 /// Bytes of a new key.
 const KEY_BYTES: usize = 32;
 /// How a key begins.
@@ -123,6 +123,9 @@ impl Keyring {
             let found = found.map_err(Fault::unavailable)?;
             for (key, record) in &found {
                 let names = Names::behind(key.strip_prefix(PREFIX).unwrap_or_default());
+                if self.known(&names).is_some_and(|pair| pair.is_lent) {
+                    continue;
+                }
                 let read = serde_json::from_slice(&record.bytes).map_err(Fault::unavailable)?;
                 self.learn(&names, read)?;
             }

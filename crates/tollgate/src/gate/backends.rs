@@ -2,8 +2,14 @@
 
 use super::GateError;
 use super::connect::Sharing;
+#[cfg(feature = "postgres")]
+use crate::embedded::HistorySettings;
 use crate::shared::{Cells, Connect, Nature};
+#[cfg(feature = "postgres")]
+use crate::store::Store;
 use std::sync::Arc;
+#[cfg(feature = "postgres")]
+use tollgate_engine::StoreError;
 
 type Connecting = Result<(Nature, Connect), GateError>;
 
@@ -65,6 +71,32 @@ pub(super) fn postgres(url: &str, sharing: &Sharing) -> Connecting {
     let nature =
         Nature { writes_together: true, spreads: false, changes_max, decides_itself: false };
     Ok((nature, connect))
+}
+
+/// The store with lanes in the database of a url.
+#[cfg(feature = "postgres")]
+pub(super) async fn postgres_lanes(
+    url: &str,
+    sharing: &Sharing,
+    history: HistorySettings,
+) -> Result<Store, GateError> {
+    use crate::shared::postgres::DatabaseSettings;
+    #[cfg(feature = "tls")]
+    use crate::shared::postgres::{Rustls, asks_for_tls};
+    let schema = sharing.prefix();
+    let mut settings = DatabaseSettings { schema, history, ..DatabaseSettings::default() };
+    settings.deadline = sharing.deadline_said().unwrap_or(settings.deadline);
+    settings.time = sharing.time.clone().map(|time| {
+        let time: crate::store::TimeSource = Arc::new(move || time.0.both());
+        time
+    });
+    #[cfg(feature = "tls")]
+    if asks_for_tls(url).map_err(StoreError::from)? {
+        let tls = Rustls::new(&sharing.trust).map_err(StoreError::from)?;
+        let connected = Store::connect_with_tls(url, tls, settings).await;
+        return Ok(connected.map_err(StoreError::from)?);
+    }
+    Ok(Store::connect(url, settings).await.map_err(StoreError::from)?)
 }
 
 #[cfg(feature = "nats")]

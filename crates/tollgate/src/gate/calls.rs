@@ -14,6 +14,9 @@ use tollgate_core::lanes::{
 use tollgate_core::{Key, LaneName, Limit, LimitName, Now, QueueName, Span};
 use tollgate_engine::{Call, Engine, Error, Job, Outcome, Schedule, StoreError, When, Worked};
 
+/// A record that is asked for to see whether the store answers.
+const ASKED: &str = "tollgate/seal";
+
 impl Tollgate {
     /// Whether it keeps calls: in memory, and in a store that others share, there are limits alone.
     pub fn keeps_calls(&self) -> bool {
@@ -135,6 +138,30 @@ impl Tollgate {
             Backend::Memory(_) => Ok(()),
             Backend::Kept(engine) => Ok(engine.store().takes_writes()?),
             Backend::Shared(engine) => Ok(engine.store().takes_writes()?),
+        }
+    }
+
+    /// Asks a store that others share whether it is there, after which [`Self::takes_writes`] tells how it
+    /// is. Costs a trip there and no write; nothing, where nobody shares it.
+    pub async fn ask_store(&self) -> Result<(), Error> {
+        match &self.backend {
+            Backend::Shared(engine) => engine.now().await.map(drop),
+            Backend::Kept(engine) if self.has_nodes => engine.record(ASKED).await.map(drop),
+            Backend::Memory(_) | Backend::Kept(_) => Ok(()),
+        }
+    }
+
+    /// Whether other processes may have the same calls: those of a database.
+    pub fn has_nodes(&self) -> bool {
+        self.has_nodes
+    }
+
+    /// Ready when another process changed a record whose key begins so, after this was first polled; never,
+    /// where no other has the same calls.
+    pub async fn changed_elsewhere(&self, prefix: &str) {
+        match &self.backend {
+            Backend::Kept(engine) if self.has_nodes => engine.changed_elsewhere(prefix).await,
+            _ => std::future::pending().await,
         }
     }
 

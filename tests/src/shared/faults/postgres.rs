@@ -93,7 +93,7 @@ async fn a_schema_that_was_dropped_is_made_again_and_nothing_is_minted() {
     let server = PostgresServer::start();
     // It waits for longer than that takes: the first request that finds it gone is answered.
     let patient = Tollgate::builder().prefix("faults").deadline(Span::from_secs(16));
-    let first = patient.connect(&server.url()).await.unwrap();
+    let first = patient.connect_limits(&server.url()).await.unwrap();
     define(&first, a_day(5)).await;
     assert!(ask_until_answered(&first).await);
     let client = connected(&server).await;

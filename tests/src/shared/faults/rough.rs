@@ -1,9 +1,9 @@
 //! Each store behind a proxy that holds answers back, and one that is rough.
 
-use super::proxy::{Manner, Proxy};
 use super::{a_day, ask, ask_until_answered, define, drain, gate, is_unreachable};
 use crate::servers::nats::NatsServer;
 use crate::servers::postgres::PostgresServer;
+use crate::servers::proxy::{Manner, Proxy};
 use crate::servers::redis::RedisServer;
 use tokio::task::JoinSet;
 

@@ -15,7 +15,7 @@ impl From<Error> for Problem {
             Error::Invalid(error) => Self::new(of_ask(error), error.to_string()),
             Error::Store(StoreError::LimitsOnly) => Self::new(
                 kinds::LIMITS_ONLY,
-                "this server keeps limits alone, for it was started with --memory or --store: start one with --data, and it keeps calls, too",
+                "this server keeps limits alone, for it was started with --memory, or with --store and redis://… or nats://…: start one with --data or --store postgres://…, and it keeps calls, too",
             ),
             Error::Store(error) => of_store(error),
             Error::Meter(error) => Self::new(of_meter(error), error.to_string()),

@@ -3,6 +3,7 @@
 //! Such a tick is a call that a worker of the server's own takes, for who gets its messages is known only
 //! when it comes. The messages are handed in with its settlement, and so once.
 
+use crate::clock;
 use crate::qstash::card::{Card, millis};
 use crate::qstash::draft::{Draft, Start};
 use crate::qstash::error::Fault;
@@ -31,6 +32,8 @@ const AGAIN: Span = Span::from_secs(1);
 const AGAIN_MAX: Span = Span::from_hours(1);
 /// How long ticks are left alone once they could not be seen to.
 const REST: Duration = Duration::from_secs(1);
+/// How often it is looked for the queue that another server may have made.
+const LOOK_AGAIN: Duration = Duration::from_secs(10);
 
 /// What a tick carries: the message, but for its card.
 #[derive(Serialize, Deserialize)]
@@ -102,6 +105,8 @@ pub(crate) async fn run(gate: Tollgate, shared: Arc<Shared>, shutdown: Shutdown)
             tokio::select! {
                 () = shutdown.begun() => return,
                 () = made => continue,
+                // Another server may have made it.
+                () = clock::rest(LOOK_AGAIN) => continue,
             }
         }
         let worked = match there {

@@ -1,8 +1,9 @@
 //! A proxy on loopback that passes on what it is sent, holds answers back, or cuts connections.
 
-use super::moment;
 use parking_lot::Mutex;
+use std::future::pending;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::net::{TcpListener, TcpStream};
@@ -10,17 +11,19 @@ use tokio::sync::watch;
 
 /// What it does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::shared) enum Manner {
+pub(crate) enum Manner {
     /// Passes all on.
     Smooth,
     /// Holds all answers back.
     Held,
     /// Delays some, and cuts some in the middle.
     Rough,
+    /// Cuts some in the middle.
+    Torn,
 }
 
 /// A proxy before a server of loopback.
-pub(in crate::shared) struct Proxy {
+pub(crate) struct Proxy {
     port: u16,
     manner: watch::Sender<Manner>,
 }
@@ -33,7 +36,7 @@ struct Line {
 
 impl Proxy {
     /// Before the server at this port; chance begins with this seed.
-    pub(in crate::shared) async fn before(port: u16, seed: u64) -> Self {
+    pub(crate) async fn before(port: u16, seed: u64) -> Self {
         let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
         let own = listener.local_addr().unwrap().port();
         let (manner, told) = watch::channel(Manner::Smooth);
@@ -55,11 +58,11 @@ impl Proxy {
         Self { port: own, manner }
     }
 
-    pub(in crate::shared) fn port(&self) -> u16 {
+    pub(crate) fn port(&self) -> u16 {
         self.port
     }
 
-    pub(in crate::shared) fn be(&self, manner: Manner) {
+    pub(crate) fn be(&self, manner: Manner) {
         self.manner.send_replace(manner);
     }
 }
@@ -80,6 +83,9 @@ impl Line {
                     _ => {}
                 }
             }
+            if manner == Manner::Torn && self.chance(40) == 0 {
+                kept = usize::try_from(self.chance(count as u64)).unwrap_or_default();
+            }
             if is_answer && self.manner.wait_for(|manner| *manner != Manner::Held).await.is_err() {
                 return;
             }
@@ -97,4 +103,9 @@ impl Line {
         *random ^= *random << 17;
         *random % of
     }
+}
+
+/// A moment until something is looked at again.
+pub(crate) async fn moment(millis: u64) {
+    let _ = tokio::time::timeout(Duration::from_millis(millis), pending::<()>()).await;
 }
