@@ -7,8 +7,8 @@ use tollgate_stores::embedded::HistorySettings;
 
 use crate::plan::{FULL, Plan, QUICK};
 use crate::{
-    calls, decisions, drain, flows, http, lanes, longest, machine, memory, shared, store, waiters,
-    waiting,
+    calls, decisions, designs, drain, flows, http, lanes, longest, machine, memory, shared, store,
+    waiters, waiting,
 };
 
 /// Runs the whole comparison, or one child's part of it.
@@ -136,6 +136,24 @@ pub fn run_shared(urls: &[String]) -> anyhow::Result<()> {
     for url in urls {
         println!("{}", shared::measure(url)?);
     }
+    Ok(())
+}
+
+/// Runs the bench of designs on the PostgreSQL of a url, or one size of it.
+pub fn run_designs(arguments: &[String]) -> anyhow::Result<()> {
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let (url, works) = match arguments.as_slice() {
+        [url] => (url, designs::FULL.to_vec()),
+        [url, lanes, calls_of_each] => {
+            let calls_of_each = calls_of_each.parse()?;
+            (url, vec![designs::Work { lanes: lanes.parse()?, calls_of_each }])
+        }
+        _ => {
+            bail!("give the url of a PostgreSQL, and if you like how many lanes and calls in each")
+        }
+    };
+    println!("{}\n", machine::describe());
+    println!("{}", designs::measure(url, &works, |news| eprintln!("{news} …"))?);
     Ok(())
 }
 

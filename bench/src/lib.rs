@@ -13,6 +13,7 @@ mod plan;
 
 mod calls;
 mod decisions;
+mod designs;
 mod drain;
 mod flows;
 mod folder;
@@ -32,5 +33,5 @@ mod process;
 mod table;
 
 pub use command::{
-    run, run_calls, run_drain, run_flows, run_http, run_lanes, run_shared, run_store,
+    run, run_calls, run_designs, run_drain, run_flows, run_http, run_lanes, run_shared, run_store,
 };

@@ -74,13 +74,22 @@ impl Drop for Served {
     }
 }
 
+/// Names a database in which to measure, in place of a folder.
+const STORE: &str = "TOLLGATE_BENCH_STORE";
+
 /// Serves until the parent is gone.
 pub(crate) fn serve_here(folder: &str, say: impl FnOnce(SocketAddr)) -> anyhow::Result<()> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     runtime.block_on(async {
         // What is looked at afterwards must all be there.
         let builder = Tollgate::builder().history(Span::from_days(1), HISTORY_BYTES);
-        let gate = builder.open(folder).await?;
+        let gate = match std::env::var(STORE) {
+            // A schema of its own, for each server begins with nothing.
+            Ok(url) => {
+                builder.prefix(&format!("bench_{}", std::process::id())).connect(&url).await?
+            }
+            Err(_) => builder.open(folder).await?,
+        };
         let mut settings = Settings::new(([127, 0, 0, 1], 0).into());
         settings.push.addresses = AddressPolicy { allowed: vec!["127.0.0.0/8".parse()?] };
         let server = Server::bind(gate, settings).await?;
