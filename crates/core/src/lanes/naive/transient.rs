@@ -3,6 +3,7 @@
 use super::ways::lines;
 use super::{MeterKey, Naive, State};
 use crate::lanes::act::Act;
+use crate::lanes::call::NewCall;
 use crate::limit::Definition;
 use crate::name::LimitName;
 use crate::time::Now;
@@ -52,13 +53,24 @@ impl Naive {
 
     /// Forgets limits that have gone and that calls of an act may wait for.
     pub(super) fn let_go(&mut self, act: &Act, now: Now) {
-        for limit in act.new_calls().flat_map(|new| &new.tolls).map(|toll| &toll.limit) {
-            let comes = act.define.iter().any(|(name, _)| name == limit);
-            if !comes && self.has_gone(limit, now) {
-                self.begin_anew(limit, now);
-                self.limits.remove(limit);
+        let limits = act.new_calls().flat_map(|new| self.limits_of(new, act)).collect::<Vec<_>>();
+        for limit in limits {
+            let comes = act.define.iter().any(|(name, _)| *name == limit);
+            if !comes && self.has_gone(&limit, now) {
+                self.begin_anew(&limit, now);
+                self.limits.remove(&limit);
             }
         }
+    }
+
+    /// Where a new call will owe, for itself and for its queue.
+    fn limits_of(&self, new: &NewCall, act: &Act) -> Vec<LimitName> {
+        let estimate = |limit: &_, partition: Option<&_>| {
+            self.estimate(&new.queue, (limit, partition), &act.define)
+        };
+        let queue = self.queues.get(&new.queue);
+        let tolls = queue.and_then(|queue| queue.spec.tolls_of(new, &estimate).ok());
+        tolls.iter().flat_map(|tolls| tolls.iter()).map(|toll| toll.limit.clone()).collect()
     }
 
     /// Defines a limit that comes along with calls, unless it stands in its own right.
