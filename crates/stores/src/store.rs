@@ -108,35 +108,38 @@ impl Store {
     /// The bodies of calls, in order; fewer than asked for once they have so many bytes.
     async fn bodies(&self, wanted: Vec<(CallId, BodyAt)>, bytes_max: usize) -> Vec<Answer<Body>> {
         let (mut bodies, mut unread) = (Vec::with_capacity(wanted.len()), VecDeque::new());
-        let mut bytes = 0;
         for (place, (id, at)) in wanted.into_iter().enumerate() {
-            if bytes >= bytes_max {
-                break;
-            }
-            bodies.push(Ok(None));
-            match at {
-                BodyAt::Gone => {}
-                BodyAt::Home(kept) => unread.push_back((place, (id, kept))),
-                BodyAt::Here(body) => {
-                    bytes += body.bytes();
-                    bodies[place] = Ok(Some(body));
+            bodies.push(match at {
+                BodyAt::Here(body) => Ok(Some(body)),
+                BodyAt::Gone => Ok(None),
+                BodyAt::Home(kept) => {
+                    unread.push_back((place, (id, kept)));
+                    Ok(None)
                 }
-            }
+            });
         }
+        let mut bytes = 0;
         while !unread.is_empty() && bytes < bytes_max {
             let these: Vec<_> = unread.iter().map(|(_, wanted)| *wanted).collect();
             let read = self.home.read(&these, bytes_max - bytes).await;
             for body in read {
                 let Some((place, before)) = unread.pop_front() else { break };
-                bytes += body.iter().flatten().map(Payload::bytes).sum::<usize>();
+                bytes += length(&body);
                 bodies[place] = match body {
                     Ok(None) => self.read_again(before).await,
                     read => read,
                 };
             }
         }
-        // Bodies that are here may come after one for which there is no room.
         bodies.truncate(unread.front().map_or(bodies.len(), |(place, _)| *place));
+        let mut room = bytes_max;
+        let fitting = bodies.iter().take_while(|body| {
+            let has_room = room > 0;
+            room = room.saturating_sub(length(body));
+            has_room
+        });
+        let fitting = fitting.count();
+        bodies.truncate(fitting);
         bodies
     }
 
@@ -161,6 +164,10 @@ impl Store {
             }
         }
     }
+}
+
+fn length(body: &Answer<Body>) -> usize {
+    body.iter().flatten().map(Payload::bytes).sum()
 }
 
 pub(crate) fn closed() -> StoreError {
