@@ -281,6 +281,12 @@ impl Scheduler {
         self.calls.find(id).is_some_and(|slot| self.is_dead(slot))
     }
 
+    /// When a start was made, if it is still held.
+    pub fn started_at(&self, lease: Lease) -> Option<Timestamp> {
+        let slot = self.in_flight(lease)?;
+        self.calls.flight(&self.calls[slot]).map(|flight| flight.started.at)
+    }
+
     /// Whether a call is in flight.
     pub fn is_in_flight(&self, id: CallId) -> bool {
         self.calls.find(id).is_some_and(|slot| self.calls.flight(&self.calls[slot]).is_some())

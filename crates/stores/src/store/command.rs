@@ -4,9 +4,9 @@ use super::home::Commands;
 use super::state::State;
 use std::sync::Arc;
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
-use tollgate_core::Now;
 use tollgate_core::contract::{Answer, StoreError};
 use tollgate_core::lanes::{Act, Lease, Settle, Settlement};
+use tollgate_core::{Now, Timestamp};
 
 /// When a command is answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -79,25 +79,20 @@ where
 /// started: nobody will settle them.
 pub(crate) struct HandedOut {
     pub(crate) commands: Arc<dyn Commands>,
-    pub(crate) leases: Vec<Lease>,
-    /// Of which [life](State::life) of the state they are.
-    pub(crate) life: u64,
+    /// With when each was started.
+    pub(crate) leases: Vec<(Lease, Timestamp)>,
 }
 
 impl Drop for HandedOut {
     fn drop(&mut self) {
         if !self.leases.is_empty() {
-            let leases = std::mem::take(&mut self.leases);
-            self.commands.take(Box::new(HandBack { leases, life: self.life }));
+            self.commands.take(Box::new(HandBack(std::mem::take(&mut self.leases))));
         }
     }
 }
 
 /// A command that nobody waits for.
-struct HandBack {
-    leases: Vec<Lease>,
-    life: u64,
-}
+struct HandBack(Vec<(Lease, Timestamp)>);
 
 impl Command for HandBack {
     fn kind(&self) -> Kind {
@@ -105,9 +100,11 @@ impl Command for HandBack {
     }
 
     fn perform(self: Box<Self>, state: &mut State, now: Now) -> Reply {
-        // Starts that did not last were never there, and others may have leases of the same names.
-        let leases = if self.life == state.life { self.leases } else { Vec::new() };
-        for lease in leases {
+        for (lease, at) in self.0 {
+            // A start that did not last was never there, and another may have a lease of the same name.
+            if state.scheduler.started_at(lease) != Some(at) {
+                continue;
+            }
             let settle = vec![Settle::new(lease, Settlement::Release)];
             // Lost in between, it waits already.
             let _ = state.scheduler.act(Act { settle, ..Act::default() }, now);

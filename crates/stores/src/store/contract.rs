@@ -149,8 +149,8 @@ impl Lanes for Store {
             let starts = state.scheduler.claim(&claim, now);
             let at = |id| (id, state.body(id));
             let bodies = starts.iter().map(|started| at(started.lease.call)).collect::<Vec<_>>();
-            let leases = starts.iter().map(|started| started.lease).collect();
-            (starts, bodies, HandedOut { commands, leases, life: state.life })
+            let leases = starts.iter().map(|started| (started.lease, started.at)).collect();
+            (starts, bodies, HandedOut { commands, leases })
         });
         let (starts, bodies, mut handed_out) = claimed.await?;
         let bodies = self.bodies(bodies, CLAIM_BYTES).await;
@@ -162,10 +162,10 @@ impl Lanes for Store {
                 // It ended meanwhile.
                 Some(Ok(None)) => {}
                 Some(Err(error)) => {
-                    unread.push(started.lease);
+                    unread.push((started.lease, started.at));
                     failed = Some(error);
                 }
-                None => unread.push(started.lease),
+                None => unread.push((started.lease, started.at)),
             }
         }
         // Those that are too much or cannot be read go back as this ends; the others have an owner now.

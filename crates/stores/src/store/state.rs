@@ -25,8 +25,6 @@ pub(crate) struct State {
     /// What was consumed last may be told at once.
     pub(crate) is_covered: bool,
     pub(crate) bodies: RecentBodies,
-    /// How often it was read again because what was done did not last.
-    pub(crate) life: u64,
     ends: HashMap<CallId, End>,
     /// In the order in which they ended.
     ended: VecDeque<CallId>,
@@ -52,7 +50,6 @@ impl State {
             slices: Slices::default(),
             is_covered: false,
             bodies: RecentBodies::default(),
-            life: 0,
             ends: HashMap::new(),
             ended: VecDeque::new(),
         }
@@ -67,8 +64,8 @@ impl State {
     /// Goes on with another scheduler: what is known beside it is of calls that have not changed.
     #[cfg(feature = "postgres")]
     pub(crate) fn begin_with(&mut self, scheduler: Scheduler) {
-        let (totals, life) = (std::mem::take(&mut self.totals), self.life + 1);
-        *self = Self { totals, life, scheduler, ..Self::without_slices() };
+        let totals = std::mem::take(&mut self.totals);
+        *self = Self { totals, scheduler, ..Self::without_slices() };
     }
 
     /// Lets happen what was decided elsewhere.
