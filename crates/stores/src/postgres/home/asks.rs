@@ -26,7 +26,7 @@ pub(super) struct Asks {
 }
 
 impl Asks {
-    /// Hears of another node; says whether it is a new one, who knows nothing yet.
+    /// Hears of another node. A new one knows nothing yet.
     pub(super) fn hear_of(&mut self, node: i64, now: Instant) {
         if self.nodes.insert(node, now).is_none() {
             // It may have begun after what was told.

@@ -148,6 +148,10 @@ impl Writer {
             }
             if !commands.is_empty() || has_tickets || self.is_to_write() {
                 self.round(commands).await;
+                if is_closed {
+                    // What could not be done now is left to the leases' end.
+                    self.later.clear();
+                }
             } else {
                 // Whoever asks is told why it cannot be reached, and whoever only looks sees it.
                 if let Err(error) = self.follow().await {

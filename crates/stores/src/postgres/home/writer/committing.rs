@@ -56,12 +56,13 @@ impl Writer {
         };
         loop {
             self.link = None;
-            if matches!(error, StoreError::Failed { .. }) {
-                // The server says what is wrong with it: it will not be written.
-                return self.lost(cargo, error);
+            if let StoreError::Failed { reason } = error {
+                // The server says what is wrong with it: it will never be written, and those after it may be.
+                let reason = format!("it was not done: {reason}");
+                return self.lost(cargo, StoreError::Unreachable { reason });
             }
             self.means.listeners.condition.is_in_trouble(error.clone());
-            if elapsing().duration_since(began) > DOUBT_MAX {
+            if is_given_up(began) {
                 for reply in std::mem::take(&mut cargo.replies) {
                     reply(Err(error.clone()));
                 }
@@ -73,7 +74,7 @@ impl Writer {
                     Err(error) => error,
                 },
                 // Nobody waits for it any more, and nobody was told that it is so.
-                Ok(Outcome::Open) if cargo.replies.is_empty() => return self.lost(cargo, error),
+                Ok(Outcome::Open) if is_given_up(began) => return self.lost(cargo, error),
                 Ok(Outcome::Open) => match self.write(&cargo.batch, now).await {
                     Ok(()) => return self.committed(cargo, now, began),
                     Err(error) => error,
@@ -154,6 +155,11 @@ impl Writer {
         (self.is_spoiled, self.link) = (true, None);
         Self::answer(cargo, &Err(error));
     }
+}
+
+/// Whether a batch that was handed over then is not waited for any more.
+fn is_given_up(began: Instant) -> bool {
+    elapsing().duration_since(began) > DOUBT_MAX
 }
 
 /// What is told of a batch that another node went on without.
