@@ -244,15 +244,16 @@ async fn many_that_connect_at_once_make_the_schema_once() {
 }
 
 #[tokio::test]
-async fn a_schema_of_a_newer_version_is_refused() {
+async fn a_schema_of_a_newer_version_is_used_unless_it_needs_a_newer_tollgate() {
     let settings = settings();
     connected(&settings).await;
-    say(&settings, "INSERT INTO SCHEMA.migrations (version) VALUES (99) RETURNING 1::bigint").await;
+    let newer = "INSERT INTO SCHEMA.migrations (version, name, needs) VALUES";
+    say(&settings, &format!("{newer} (98, 'more', 1) RETURNING 1::bigint")).await;
+    connected(&settings).await;
+    say(&settings, &format!("{newer} (99, 'other', 98) RETURNING 1::bigint")).await;
     let refused = PostgresCells::connect(shared(), settings).await.err().unwrap();
-    assert!(
-        matches!(&refused, StoreError::Failed { reason } if reason.contains("99")),
-        "{refused}"
-    );
+    let StoreError::Failed { reason } = &refused else { panic!("{refused}") };
+    assert!(reason.contains("99") && reason.contains("\"other\""), "{reason}");
 }
 
 #[tokio::test]

@@ -11,5 +11,8 @@ $$;
 
 CREATE TABLE :"schema".migrations (
   version integer     PRIMARY KEY,
+  name    text        NOT NULL,
+  -- How many migrations a Tollgate must know at least to go on with the schema since this one.
+  needs   integer     NOT NULL,
   run_at  timestamptz NOT NULL DEFAULT now()
 );

@@ -6,13 +6,30 @@ use tokio_postgres::Error;
 use tollgate_core::contract::{Answer, StoreError};
 
 /// Each is run once, in order, and never edited once it was released.
-const MIGRATIONS: [&str; 5] = [
-    include_str!("0001_cells.sql"),
-    include_str!("0002_lanes.sql"),
-    include_str!("0003_history.sql"),
-    include_str!("0004_enqueue.sql"),
-    include_str!("0005_views.sql"),
+const MIGRATIONS: [Migration; 5] = [
+    Migration::adding("cells", include_str!("0001_cells.sql")),
+    Migration::adding("lanes", include_str!("0002_lanes.sql")),
+    Migration::adding("history", include_str!("0003_history.sql")),
+    Migration::adding("enqueue", include_str!("0004_enqueue.sql")),
+    Migration::adding("views", include_str!("0005_views.sql")),
 ];
+
+/// A change of the schema.
+struct Migration {
+    name: &'static str,
+    sql: &'static str,
+    /// How many migrations a Tollgate must know at least to go on with the schema once this was run.
+    needs: usize,
+}
+
+impl Migration {
+    /// One that leaves alone what older nodes use: while they are replaced one by one, those that are
+    /// left run on, and can be started, too.
+    const fn adding(name: &'static str, sql: &'static str) -> Self {
+        Self { name, sql, needs: 0 }
+    }
+}
+
 /// Longest name PostgreSQL keeps whole.
 const NAME_BYTES_MAX: usize = 63;
 /// Whoever migrates holds this lock: the letters of "tollgate". The same for all schemas, since
@@ -59,16 +76,33 @@ pub(super) async fn prepare(pool: &Pool, begin: &str, schema: &SchemaName) -> An
     if version < MIGRATIONS.len() {
         version = migrate(&session, begin, schema).await.map_err(fault::of)?;
     }
+    let beyond = match version > MIGRATIONS.len() {
+        true => beyond(&session, schema).await.map_err(fault::of)?,
+        false => None,
+    };
     session.keep();
-    if version > MIGRATIONS.len() {
-        let reason = format!(
-            "the schema {} has version {version}, and this Tollgate knows {}: run a newer one",
-            schema.0,
-            MIGRATIONS.len()
-        );
-        return Err(StoreError::Failed { reason });
+    match beyond {
+        Some(name) => {
+            let reason = format!(
+                "the schema {} has version {version}, this Tollgate knows {}, and cannot go on since \
+                 {name:?}: run a newer one",
+                schema.0,
+                MIGRATIONS.len()
+            );
+            Err(StoreError::Failed { reason })
+        }
+        None => Ok(()),
     }
-    Ok(())
+}
+
+/// The first migration that this Tollgate is too old for.
+async fn beyond(session: &Session<'_>, schema: &SchemaName) -> Result<Option<String>, Error> {
+    let beyond = schema.put_into(
+        "SELECT name FROM :\"schema\".migrations WHERE needs > $1 ORDER BY version LIMIT 1",
+    );
+    let known = i32::try_from(MIGRATIONS.len()).unwrap_or(i32::MAX);
+    let rows = session.client().query(&beyond, &[&known]).await?;
+    rows.first().map(|row| row.try_get(0)).transpose()
 }
 
 /// How many migrations were run.
@@ -94,10 +128,11 @@ async fn migrate(session: &Session<'_>, begin: &str, schema: &SchemaName) -> Res
     if before == 0 {
         sql.push_str(&schema.put_into(include_str!("migrations.sql")));
     }
-    for (number, migration) in (1..).zip(MIGRATIONS).skip(before) {
-        sql.push_str(&schema.put_into(migration));
-        let insert = format!("INSERT INTO :\"schema\".migrations (version) VALUES ({number});\n");
-        sql.push_str(&schema.put_into(&insert));
+    for (number, Migration { name, sql: change, needs }) in (1..).zip(MIGRATIONS).skip(before) {
+        sql.push_str(&schema.put_into(change));
+        sql.push_str(&schema.put_into(&format!(
+            "INSERT INTO :\"schema\".migrations (version, name, needs) VALUES ({number}, '{name}', {needs});\n"
+        )));
     }
     sql.push_str("COMMIT");
     session.client().batch_execute(&sql).await?;
