@@ -15,6 +15,8 @@ pub(crate) enum Kind {
     Look,
     /// When all that it saw and did lasts.
     Change,
+    /// As [`Self::Change`] if something is due that changes what lasts, and as [`Self::Look`] if not.
+    Advance,
     /// As [`Self::Change`], or at once if a slice covers it.
     Consume,
     /// As [`Self::Change`], and done at once while the disk is full: if it is lost in a crash, a lease

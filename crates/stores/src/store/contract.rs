@@ -200,7 +200,7 @@ impl Lanes for Store {
     }
 
     async fn advance(&self) -> Answer<()> {
-        self.tell(Kind::Change, |state, now| {
+        self.tell(Kind::Advance, |state, now| {
             state.due_told = None;
             state.scheduler.advance(now);
             state.take_back_slices(now);

@@ -11,7 +11,7 @@ use crate::time::{Now, Timestamp};
 use std::collections::{BTreeSet, HashMap};
 
 /// What happens at which instant.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Timers {
     /// On the wall clock: calls that join their lanes.
     pub(super) joins: BTreeSet<(Timestamp, CallId)>,
@@ -29,7 +29,7 @@ pub(super) struct Timers {
 }
 
 /// Calls that end unstarted, and when; forgotten when they start or end.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Expiries {
     by_time: BTreeSet<(Timestamp, CallId)>,
     by_call: HashMap<CallId, Timestamp, Hashing>,
@@ -100,6 +100,16 @@ impl Scheduler {
             self.offer(wake.1, wake.2);
         }
         self.forget(now);
+    }
+
+    /// Whether something is due by now that changes what lasts: else [`Self::advance`] changes nothing of it.
+    pub fn is_due(&self, now: Now) -> bool {
+        let Timers { joins, expiries, leases, rests, dedupes: _, receipts: _, wakes: _ } =
+            &self.timers;
+        let walls = [joins.first().map(|entry| entry.0), expiries.first()];
+        let limits = [leases.first().map(|entry| entry.0), rests.first().map(|entry| entry.0)];
+        walls.into_iter().flatten().any(|wall| wall <= now.wall)
+            || limits.into_iter().flatten().any(|at| at <= now.at)
     }
 
     /// When something is due next, on limit time, as the wall clock stands now.

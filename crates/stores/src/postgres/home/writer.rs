@@ -9,6 +9,7 @@ mod committing;
 mod following;
 mod tickets;
 
+use self::committing::undone;
 use self::tickets::Desk;
 use super::asks::{Asks, HERE_EVERY};
 use super::clock::Clock;
@@ -124,15 +125,19 @@ impl Writer {
         self.means.growth.begins(snapshot, since);
         scheduler.gather(self.means.gather);
         scheduler.share_asks();
-        let is_followed = self.means.listeners.stream.is_on();
-        scheduler.watch(match (&self.means.past, is_followed) {
-            (_, true) => Watch::Everything,
-            (Some(_), false) => Watch::History,
-            (None, false) => Watch::Nothing,
-        });
+        scheduler.watch(self.watch());
         self.state.begin_with(scheduler);
         (self.last, self.safe, self.written) = (last, 0, written.limit_time);
         (self.asks, self.is_spoiled) = (Asks::default(), false);
+    }
+
+    /// Which events are made of what is decided here.
+    fn watch(&self) -> Watch {
+        match (&self.means.past, self.means.listeners.stream.is_on()) {
+            (_, true) => Watch::Everything,
+            (Some(_), false) => Watch::History,
+            (None, false) => Watch::Nothing,
+        }
     }
 
     pub(super) async fn run(mut self) {
@@ -174,12 +179,15 @@ impl Writer {
 
     async fn round(&mut self, mut commands: VecDeque<Box<dyn Command>>) {
         let is_silent = self.is_to_write();
-        let is_look = !is_silent
-            && !self.desk.has_work()
-            && commands.iter().all(|command| command.kind() == Kind::Look);
-        let begun = match is_look {
-            true => self.follow().await.map(|now| (now, Read::default())),
-            false => self.begin_with_tickets().await,
+        let is_free = !is_silent && !self.desk.has_work();
+        let looked = match is_free {
+            true => self.look(&commands).await,
+            false => None,
+        };
+        let is_look = looked.is_some();
+        let begun = match looked {
+            Some(looked) => looked.map(|now| (now, Read::default())),
+            None => self.begin_with_tickets().await,
         };
         let (now, tickets) = match begun {
             Ok(begun) => begun,
@@ -207,9 +215,33 @@ impl Writer {
         // Whoever claims because of it comes after this round.
         self.wake();
         match (is_look, cargo.batch.is_empty()) {
-            (true, _) => Self::answer(cargo, &Ok(())),
+            (true, true) => Self::answer(cargo, &Ok(())),
+            // Nobody holds others off, so nothing may change.
+            (true, false) => {
+                self.is_spoiled = true;
+                Self::answer(cargo, &Err(undone()));
+            }
             (false, true) => self.end_unchanged(cargo).await,
             (false, false) => self.commit(cargo, now).await,
+        }
+    }
+
+    /// Catches up without a lock, if commands need none: they look, or let happen what is due, and nothing is
+    /// that another node has not let happen.
+    async fn look(
+        &mut self,
+        commands: &VecDeque<Box<dyn Command>>,
+    ) -> Option<Result<Now, StoreError>> {
+        let mut kinds = commands.iter().map(|command| command.kind());
+        if !kinds.clone().all(|kind| matches!(kind, Kind::Look | Kind::Advance)) {
+            return None;
+        }
+        let advances = kinds.any(|kind| kind == Kind::Advance);
+        let followed = self.follow().await;
+        let is_due = |now: &Now| advances && self.state.scheduler.is_due(*now);
+        match followed {
+            Ok(now) if is_due(&now) => None,
+            followed => Some(followed),
         }
     }
 

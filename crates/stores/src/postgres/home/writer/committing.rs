@@ -163,7 +163,7 @@ fn is_given_up(began: Instant) -> bool {
 }
 
 /// What is told of a batch that another node went on without.
-fn undone() -> StoreError {
+pub(super) fn undone() -> StoreError {
     let reason = "it was not done, for the connection broke: ask again".to_owned();
     StoreError::Unreachable { reason }
 }

@@ -12,6 +12,7 @@ use std::time::Duration;
 use tokio_postgres::Error;
 use tollgate_core::Now;
 use tollgate_core::contract::StoreError;
+use tollgate_core::lanes::Watch;
 
 /// Why a round could not begin.
 pub(super) enum Trouble {
@@ -123,6 +124,17 @@ impl Writer {
             self.is_spoiled = true;
             return Ok(false);
         }
+        // Whoever decided it tells history.
+        if self.watch() == Watch::History {
+            self.state.scheduler.watch(Watch::Nothing);
+        }
+        let happened = self.happen_each(entries);
+        let watch = self.watch();
+        self.state.scheduler.watch(watch);
+        happened
+    }
+
+    fn happen_each(&mut self, entries: impl Iterator<Item = Entry>) -> Result<bool, Trouble> {
         for Entry { seq, node, limit_time, effects } in entries {
             if seq != self.last.0 + 1 {
                 self.is_spoiled = true;
@@ -155,14 +167,11 @@ impl Writer {
         Ok(true)
     }
 
-    /// Tells those who follow what happened elsewhere; history has it from there.
+    /// Tells those who follow what happened elsewhere.
     fn tell_elsewhere(&mut self) {
         let mut events = Vec::new();
         self.state.scheduler.move_events(&mut events);
-        let stream = &self.means.listeners.stream;
-        if stream.is_on() {
-            stream.tell(events);
-        }
+        self.means.listeners.stream.tell(events);
     }
 
     async fn reload_if_spoiled(&mut self) -> Result<(), Trouble> {
