@@ -11,13 +11,14 @@ mod push;
 mod qstash;
 mod served;
 mod sink;
+mod sustained;
 mod throughput;
 
 pub(crate) use served::{COMMAND, serve_here};
 
 use crate::table::Table;
 
-/// What can be measured.
+/// What is measured if nothing is named.
 pub(crate) const PARTS: [&str; 9] = [
     "throughput",
     "gated",
@@ -30,10 +31,15 @@ pub(crate) const PARTS: [&str; 9] = [
     "qstash-drain",
 ];
 
+/// What is measured in a database alone.
+const PARTS_OF_NODES: [&str; 2] = ["nodes", "sustained"];
+
 /// Measures one part and makes a table.
 pub(crate) fn measure(part: &str) -> anyhow::Result<Table> {
     match part {
         "throughput" => throughput::measure(),
+        "nodes" => throughput::measure_nodes(),
+        "sustained" => sustained::measure(),
         "gated" => gated::measure(),
         "latency" => latency::measure(),
         "idle" => idle::measure(),
@@ -42,7 +48,9 @@ pub(crate) fn measure(part: &str) -> anyhow::Result<Table> {
         "qstash" => qstash::measure(),
         "qstash-latency" => qstash::measure_latency(),
         "qstash-drain" => qstash::measure_drain(),
-        other => anyhow::bail!("there is no part {other}: choose among {PARTS:?}"),
+        other => {
+            anyhow::bail!("there is no part {other}: choose among {PARTS:?} and {PARTS_OF_NODES:?}")
+        }
     }
 }
 

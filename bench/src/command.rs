@@ -42,8 +42,8 @@ pub fn run_calls(arguments: &[String]) -> anyhow::Result<()> {
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let parts = match arguments.as_slice() {
         [] => &calls::PARTS[..],
-        [calls::COMMAND, folder] => {
-            return calls::serve_here(folder, |address| println!("{address}"));
+        [calls::COMMAND, folder, schema] => {
+            return calls::serve_here((folder, schema), |address| println!("{address}"));
         }
         parts => parts,
     };

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tollgate::lanes::QueueSpec;
 use tollgate::{Call, Clock as _, Job, Limit, Span, SystemClock, Timestamp, Tollgate, toll};
 
-use crate::folder::Folder;
+use crate::folder::{Folder, database};
 use crate::process;
 use crate::table::{Table, grouped};
 
@@ -137,18 +137,20 @@ type Starts = Arc<Mutex<Vec<(String, Timestamp, Timestamp)>>>;
 
 fn drained(row: Row) -> anyhow::Result<Vec<String>> {
     let (folder, clock) = (Folder::new("drain")?, SystemClock::new());
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).build()?;
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
     let starts: Starts = Arc::default();
     let cpu = runtime.block_on(async {
-        let gate = Tollgate::builder().clock(clock.clone()).open(&folder.path).await?;
+        let gates = gates(row, &folder, &clock).await?;
+        let gate = &gates[0];
         gate.queue("calls", QueueSpec::default()).await?;
-        row.model.define(&gate).await?;
+        row.model.define(gate).await?;
         // Held back until all are there, so that all begin together.
         gate.pause_queue("calls").await?;
-        fill(&gate, row).await?;
+        fill(gate, row).await?;
         let before = process::cpu_ns()?;
         let mut workers = tokio::task::JoinSet::new();
-        for _ in 0..row.workers {
+        for gate in &gates {
             let (starts, clock) = (starts.clone(), clock.clone());
             let worker = gate.worker("calls").concurrency(HANDS).until_drained();
             workers.spawn(worker.run(move |job: Job| {
@@ -167,6 +169,21 @@ fn drained(row: Row) -> anyhow::Result<Vec<String>> {
     })?;
     let starts = starts.lock().unwrap_or_else(PoisonError::into_inner);
     told(row, &starts, cpu)
+}
+
+/// A store for each worker: all have one folder, or in a database each is a node of its own.
+async fn gates(row: Row, folder: &Folder, clock: &SystemClock) -> anyhow::Result<Vec<Tollgate>> {
+    let Some(url) = database() else {
+        let gate = Tollgate::builder().clock(clock.clone()).open(&folder.path).await?;
+        return Ok(vec![gate; row.workers]);
+    };
+    let Row { tenants, calls, workers, .. } = row;
+    let schema = format!("drain_{}_{tenants}_{calls}_{workers}", std::process::id());
+    let mut gates = Vec::with_capacity(workers);
+    for _ in 0..workers {
+        gates.push(Tollgate::builder().prefix(&schema).connect(&url).await?);
+    }
+    Ok(gates)
 }
 
 async fn fill(gate: &Tollgate, row: Row) -> anyhow::Result<()> {
@@ -197,12 +214,15 @@ fn told(
     for starts in by_tenant.values_mut() {
         starts.sort_unstable();
         let (first, last) = (starts[0].0, starts[starts.len() - 1].0);
+        // A database has a clock of its own: there the first call is taken to be in time.
+        let zero = if database().is_some() { starts[0].1 } else { first };
         longest = longest.max(last.since(first));
         slowest = slowest.min(calls as f64 / seconds(last.since(first)));
         for (number, (started, handled)) in starts.iter().enumerate() {
             let earliest = first.plus(Span::from_nanos(model.earliest(number)));
             early += usize::from(*started < earliest);
-            late.push(handled.since(earliest).as_nanos());
+            let in_time = zero.plus(Span::from_nanos(model.earliest(number)));
+            late.push(handled.since(in_time).as_nanos());
         }
     }
     late.sort_unstable();

@@ -1,8 +1,13 @@
-//! A folder on the disk that is measured, removed in the end.
+//! A folder on the disk that is measured, removed in the end; or a database in its place.
 
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
+
+/// Names a database in which to measure, in place of a folder.
+pub(crate) fn database() -> Option<String> {
+    std::env::var("TOLLGATE_BENCH_STORE").ok()
+}
 
 pub(crate) struct Folder {
     pub(crate) path: PathBuf,

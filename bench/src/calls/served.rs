@@ -1,8 +1,9 @@
-//! A server in a process of its own, in a folder on this disk.
+//! A server in a process of its own, in a folder on this disk, or servers that share a database.
 
 use std::io::{BufRead as _, BufReader};
 use std::net::SocketAddr;
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use anyhow::{Context as _, ensure};
 use tollgate::push::address::AddressPolicy;
@@ -10,7 +11,7 @@ use tollgate::{Span, Tollgate};
 use tollgate_server::{Server, Settings};
 
 use super::connection::Connection;
-use crate::folder::Folder;
+use crate::folder::{Folder, database};
 use crate::process;
 
 /// How much history is kept.
@@ -28,9 +29,19 @@ pub(super) struct Served {
 
 impl Served {
     pub(super) fn start() -> anyhow::Result<Self> {
+        Self::start_in(&schema())
+    }
+
+    /// So many servers on one database, in a schema of that name.
+    pub(super) fn start_nodes(nodes: usize, schema: &str) -> anyhow::Result<Vec<Self>> {
+        ensure!(database().is_some(), "TOLLGATE_BENCH_STORE names no database");
+        (0..nodes).map(|_| Self::start_in(schema)).collect()
+    }
+
+    fn start_in(schema: &str) -> anyhow::Result<Self> {
         let folder = Folder::new("calls")?;
         let mut child = Command::new(std::env::current_exe()?)
-            .args([COMMAND.as_ref(), folder.path.as_os_str()])
+            .args([COMMAND.as_ref(), folder.path.as_os_str(), schema.as_ref()])
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()?;
@@ -74,21 +85,25 @@ impl Drop for Served {
     }
 }
 
-/// Names a database in which to measure, in place of a folder.
-const STORE: &str = "TOLLGATE_BENCH_STORE";
+/// The name of a schema with nothing in it.
+pub(super) fn schema() -> String {
+    static COUNT: AtomicUsize = AtomicUsize::new(0);
+    format!("bench_{}_{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed))
+}
 
-/// Serves until the parent is gone.
-pub(crate) fn serve_here(folder: &str, say: impl FnOnce(SocketAddr)) -> anyhow::Result<()> {
+/// Serves a folder, or the schema of a database, until the parent is gone.
+pub(crate) fn serve_here(
+    (folder, schema): (&str, &str),
+    say: impl FnOnce(SocketAddr),
+) -> anyhow::Result<()> {
+    ensure!(!folder.is_empty() && !schema.is_empty(), "a folder and a schema are needed");
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     runtime.block_on(async {
         // What is looked at afterwards must all be there.
         let builder = Tollgate::builder().history(Span::from_days(1), HISTORY_BYTES);
-        let gate = match std::env::var(STORE) {
-            // A schema of its own, for each server begins with nothing.
-            Ok(url) => {
-                builder.prefix(&format!("bench_{}", std::process::id())).connect(&url).await?
-            }
-            Err(_) => builder.open(folder).await?,
+        let gate = match database() {
+            Some(url) => builder.prefix(schema).connect(&url).await?,
+            None => builder.open(folder).await?,
         };
         let mut settings = Settings::new(([127, 0, 0, 1], 0).into());
         settings.push.addresses = AddressPolicy { allowed: vec!["127.0.0.0/8".parse()?] };
@@ -100,8 +115,6 @@ pub(crate) fn serve_here(folder: &str, say: impl FnOnce(SocketAddr)) -> anyhow::
             drop(gone);
         });
         server.serve(async { drop(parent.await) }).await;
-        anyhow::Ok(())
-    })?;
-    ensure!(!folder.is_empty(), "a folder is needed");
-    Ok(())
+        Ok(())
+    })
 }
