@@ -22,7 +22,7 @@ use tollgate::lanes::{CallId, Explanation, Order, QueueSpec, Reason};
 use tollgate::{Call, Limit, ManualClock, Timestamp, Tollgate, toll};
 
 /// Longest real time that a test waits for something that happens at once.
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A gate in a folder, and the clock it goes by.
 pub(crate) struct Opened {

@@ -7,7 +7,7 @@ use std::time::Duration;
 use tollgate::{Asking, Builder, Error, Limit, ManualClock, Pass, Refusal, Span, Tollgate, global};
 
 /// Longest real time that a test waits for something that happens at once.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The limit at which a test makes the timer look.
 const FENCE: &str = "fence";

@@ -10,7 +10,7 @@ use tollgate_client::{Client, ClientError};
 use tollgate_server::{Server, Settings, Token, TokenSpec};
 
 /// Longest wait for something that happens at once.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A server that runs, and what is behind it.
 pub(crate) struct Served {

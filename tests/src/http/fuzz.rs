@@ -31,7 +31,7 @@ use tollgate_server::codes;
 /// Requests of each property, unless `PROPTEST_CASES` says otherwise.
 const CASES: u32 = 600;
 /// Longest time until a request is answered.
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(60);
 /// A request that has no answer by then waits for a limit, a call, or the rest of itself.
 const SOON: Duration = Duration::from_millis(100);
 /// Longer than any request may wait: the clock of these servers is moved by hand.

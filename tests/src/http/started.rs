@@ -11,7 +11,7 @@ use tollgate::{ManualClock, Tollgate};
 use tollgate_server::{Reloader, Server, Settings, Token, TokenSpec};
 
 /// Longest wait for something that happens at once.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Declares a body as JSON.
 pub(crate) const JSON: (&str, &str) = ("content-type", "application/json");
