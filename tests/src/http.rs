@@ -12,6 +12,7 @@ mod destinations;
 mod doors;
 mod enqueue;
 mod events;
+mod forecast;
 mod fuzz;
 pub(crate) mod holders;
 mod leaving;

@@ -222,6 +222,12 @@ pub enum AskError {
         /// What is wrong with it.
         error: LimitError,
     },
+    /// More calls than a forecast is made of.
+    #[error("there are more than {calls_max} calls, and a forecast is made of so many at most")]
+    ForecastTooLarge {
+        /// The most.
+        calls_max: u64,
+    },
     /// The true cost is beyond counting.
     #[error("a cost of {actual} is over the largest that can be settled, {UNITS_MAX}")]
     ActualTooLarge {

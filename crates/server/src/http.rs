@@ -12,6 +12,7 @@ mod enqueue;
 mod events;
 mod fields;
 pub(crate) mod figures;
+pub(crate) mod forecast;
 pub(crate) mod guard;
 mod health;
 pub(crate) mod history;
@@ -53,6 +54,8 @@ pub(crate) struct App {
     pub(crate) room: body::Room,
     /// Whose turn it is to read history: it is on disk, and few look at a time.
     pub(crate) history: history::Readers,
+    /// Whose turn it is to have a forecast made.
+    pub(crate) seers: forecast::Seers,
     /// Bodies are kept from those who look at calls.
     pub(crate) redact_bodies: bool,
     pub(crate) figures: figures::Figures,

@@ -7,6 +7,7 @@ use crate::access::{KnownTokens, TokenSpec, Tokens, TokensError};
 use crate::clock;
 use crate::http::body::Room;
 use crate::http::figures::Figures;
+use crate::http::forecast::Seers;
 use crate::http::guard::Door;
 use crate::http::history::Readers;
 use crate::http::{App, routes};
@@ -170,6 +171,7 @@ impl Server {
             room: Room::default(),
             figures: Figures::new(),
             history: Readers::default(),
+            seers: Seers::default(),
             redact_bodies,
             traces,
         };

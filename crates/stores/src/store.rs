@@ -26,7 +26,7 @@ use std::sync::Arc;
 use tokio::sync::{Semaphore, oneshot};
 use tollgate_core::Now;
 use tollgate_core::contract::{Answer, StoreError};
-use tollgate_core::lanes::{CallId, Payload};
+use tollgate_core::lanes::{CallId, Payload, Scheduler};
 
 /// Where the time comes from: the machine's clocks, or a test's.
 pub type TimeSource = Arc<dyn Fn() -> Now + Send + Sync>;
@@ -84,6 +84,17 @@ impl Store {
     /// tried again, so that this is soon true again once it can be. Costs no write.
     pub fn takes_writes(&self) -> Answer<()> {
         self.home.listeners().condition.told()
+    }
+
+    /// A copy of all there is but the bodies of calls, and the time: for who asks what would become of it.
+    /// `None` if there are more calls than that. Nothing else is done while it is made.
+    pub async fn copied(&self, calls_max: u64) -> Answer<Option<(Scheduler, Now)>> {
+        self.tell(Kind::Look, move |state, now| {
+            let queues = state.scheduler.queues(None, usize::MAX);
+            let calls: u64 = queues.iter().map(|it| it.waiting + it.in_flight + it.dead).sum();
+            (calls <= calls_max).then(|| (state.scheduler.clone(), now))
+        })
+        .await
     }
 
     /// The store's own time, for as long as anybody asks: it does not hold the store open.

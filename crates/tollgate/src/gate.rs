@@ -8,6 +8,7 @@ mod connect;
 mod consume;
 mod events;
 mod flows;
+mod forecast;
 mod limits;
 mod meters;
 #[cfg(feature = "push")]
@@ -20,6 +21,7 @@ pub use calls::Worker;
 use connect::Sharing;
 pub use events::Events;
 pub use flows::{Flows, MachineWorker, TaskWorker};
+pub use forecast::Outlook;
 pub use meters::Load;
 #[cfg(feature = "push")]
 pub use push::Pusher;

@@ -32,7 +32,7 @@ pub mod test_kit;
 
 #[cfg(feature = "push")]
 pub use gate::Pusher;
-pub use gate::{Builder, Events, GateError, Load, Tollgate, Worker};
+pub use gate::{Builder, Events, GateError, Load, Outlook, Tollgate, Worker};
 pub use tollgate_core::rule::UNITS_MAX;
 pub use tollgate_core::rule::slots::HoldId;
 pub use tollgate_core::{

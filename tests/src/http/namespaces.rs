@@ -186,8 +186,9 @@ async fn nothing_crosses_from_one_namespace_to_another() {
         let own = world.ask_route("acme", &route).await;
         // A queue with calls stays, and only who may see it is told of them.
         let is_kept = (route.method, route.path) == ("DELETE", "/v1/queues/{queue}");
-        // Workflows and runs are in no namespace, and told so.
-        let is_whole = ["/v1/workflows", "/v1/runs"].iter().any(|it| route.path.starts_with(it));
+        // Workflows, runs and forecasts are in no namespace, and told so.
+        let whole = ["/v1/workflows", "/v1/runs", "/v1/forecast"];
+        let is_whole = whole.iter().any(|it| route.path.starts_with(it));
         let done = if is_kept {
             409
         } else if is_whole {

@@ -18,6 +18,7 @@ mod dead;
 mod elsewhere;
 mod events;
 mod explain;
+mod forecast;
 mod forget;
 mod heads;
 mod lanes;
@@ -36,6 +37,7 @@ mod transient;
 mod waiting;
 mod wakes;
 
+pub use forecast::{Forecast, LaneForecast, Work};
 pub use survey::{LaneSurvey, MeterSurvey, Most};
 
 use super::act::Record;
@@ -62,7 +64,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 type Hashing = foldhash::fast::RandomState;
 
 /// Calls, lanes, meters and leases, and everything that can be done to them.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct Scheduler {
     calls: Calls,
     lanes: Lanes,
@@ -115,7 +117,7 @@ pub struct Scheduler {
 }
 
 /// The call of each key that newer ones replace.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 struct Newest {
     by_key: HashMap<(LaneSlot, Key), CallSlot, Hashing>,
     keys: HashMap<CallSlot, (LaneSlot, Key), Hashing>,

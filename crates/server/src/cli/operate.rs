@@ -13,6 +13,7 @@ mod queue;
 mod rule;
 mod run;
 mod schedule;
+mod simulate;
 mod top;
 mod workflow;
 
@@ -68,6 +69,13 @@ pub(super) enum OperateCommand {
     /// On a terminal it is drawn anew every second until it is stopped; otherwise once.
     #[command(after_help = "Examples:\n  tollgate top\n  tollgate top --once --json")]
     Top(top::TopArguments),
+    /// Says what becomes of all that waits, as a limit is and as it might be.
+    ///
+    /// The scheduler itself goes through what is to come, on time that is thought of: nothing changes.
+    #[command(
+        after_help = "Examples:\n  tollgate simulate\n  tollgate simulate stripe --rate 200/1m --takes 250ms --hands 50"
+    )]
+    Simulate(simulate::SimulateArguments),
     /// Tells what happens to calls, as it happens.
     #[command(after_help = "Example:\n  tollgate events --queue charges --lane acme")]
     Events(history::EventsArguments),
@@ -118,6 +126,7 @@ pub(super) fn operate(command: OperateCommand, environment: &Environment) -> any
             OperateCommand::Enqueue(arguments) => enqueue::run(&arguments, environment).await,
             OperateCommand::Drain(arguments) => drain::run(&arguments, environment).await,
             OperateCommand::Top(arguments) => top::run(&arguments, environment).await,
+            OperateCommand::Simulate(arguments) => simulate::run(&arguments, environment).await,
             OperateCommand::Events(arguments) => history::events(&arguments, environment).await,
             OperateCommand::History(arguments) => history::history(&arguments, environment).await,
             OperateCommand::Apply(arguments) => apply::run(&arguments, environment).await,

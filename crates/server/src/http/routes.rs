@@ -3,8 +3,9 @@
 use super::guard::Door;
 use super::roles::RoleTable;
 use super::{
-    App, audit, calls, claim, consume, dead, enqueue, events, health, history, lanes, limits,
-    meters, metrics, openapi, problem, queues, receipts, runs, schedules, settle, workflows,
+    App, audit, calls, claim, consume, dead, enqueue, events, forecast, health, history, lanes,
+    limits, meters, metrics, openapi, problem, queues, receipts, runs, schedules, settle,
+    workflows,
 };
 use crate::access::Role::{self, Admin, Enqueue, Read, Work};
 use crate::qstash::Face;
@@ -88,6 +89,7 @@ pub fn routes() -> Vec<Route> {
         route(Work, "POST", "/v1/receipts/{receipt}/settle", post(receipts::settle)),
         route(Work, "POST", "/v1/receipts/{receipt}/cancel", post(receipts::cancel)),
         route(Work, "POST", "/v1/receipts/{receipt}/renew", post(receipts::renew)),
+        route(Read, "POST", "/v1/forecast", post(forecast::ask)),
         route(Read, "GET", "/v1/audit", get(audit::list)),
         route(Read, "GET", "/metrics", get(metrics::read)),
         open("GET", health::HEALTH, get(health::alive)),

@@ -8,7 +8,7 @@ use axum::http::request::Parts;
 use std::sync::Arc;
 
 /// The caller is bound to no namespace: workflows and runs are in none, for their tasks pay at limits of the whole
-/// server.
+/// server; and what becomes of calls hangs on those of others.
 pub(super) struct Unbound;
 
 impl FromRequestParts<Arc<App>> for Unbound {
@@ -24,7 +24,7 @@ impl FromRequestParts<Arc<App>> for Unbound {
 
 fn bound(namespace: &str) -> Problem {
     let detail = format!(
-        "workflows and runs belong to the whole server, and this token to the namespace {namespace}: use one that is bound to no namespace"
+        "this belongs to the whole server, and the token to the namespace {namespace}: use one that is bound to no namespace"
     );
     Problem::new(kinds::NAMESPACE_BOUND, detail)
 }

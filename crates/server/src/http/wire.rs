@@ -10,6 +10,7 @@ pub(super) mod dead;
 pub(super) mod destination;
 pub(super) mod event;
 pub(super) mod explanation;
+pub(super) mod forecast;
 pub(super) mod id;
 pub(super) mod instant;
 pub(super) mod items;

@@ -35,7 +35,7 @@ impl Rank {
 }
 
 /// A call that has not ended, or is dead.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Call {
     pub(super) id: CallId,
     /// Before it has joined its lane: the instant at which it does, on the wall clock.
@@ -53,7 +53,7 @@ pub(super) struct Call {
 }
 
 /// What is known of a call that was started before.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Progress {
     pub(super) attempts: Attempts,
     pub(super) is_cancelled: bool,
@@ -73,7 +73,7 @@ pub(super) struct Start {
 }
 
 /// A start that is not settled.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Flight {
     pub(super) token: u64,
     pub(super) expires: Timestamp,
@@ -103,7 +103,7 @@ pub(super) struct Line {
     pub(super) hears_feedback: bool,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct TollSet {
     lines: SmallVec<[Line; 1]>,
     /// How many calls owe it.
@@ -111,7 +111,7 @@ struct TollSet {
 }
 
 /// All calls that have not ended, and the dead.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Calls {
     calls: Slab<Call>,
     progresses: Slab<Progress>,

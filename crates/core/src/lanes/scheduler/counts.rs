@@ -20,13 +20,13 @@ const LEVELS: usize = 6;
 
 /// When calls were accepted. Their names grow with time: an instant is kept for the first of those that
 /// were accepted at it, and of long ago only some, so that an age is right to within a few hundredths.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Acceptances {
     /// The newest first, and the oldest mark of each first.
     levels: [Level; LEVELS],
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 struct Level {
     marks: VecDeque<(CallId, Timestamp)>,
     /// How many went from here.

@@ -14,7 +14,7 @@ use crate::time::{Now, Span, Timestamp};
 use crate::toll::Toll;
 
 /// What is known of the events to be made.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Watching {
     watch: Watch,
     /// When what is being applied happened, as far as effects told.
@@ -28,7 +28,7 @@ pub(super) struct Watching {
     events: Vec<Event>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Settling {
     call: CallId,
     token: u64,

@@ -10,7 +10,7 @@ use std::collections::VecDeque;
 const LOOKS: usize = 2;
 
 /// What may be forgotten, in the order in which it is looked at.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Idle {
     lanes: VecDeque<LaneSlot>,
     meters: VecDeque<MeterSlot>,

@@ -22,7 +22,7 @@ use std::ops::Bound;
 const FINISHES_MAX: usize = 16;
 
 /// A queue.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Queue {
     pub(super) name: QueueName,
     pub(super) spec: QueueSpec,
@@ -63,7 +63,7 @@ impl Queue {
 }
 
 /// A lane.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Lane {
     pub(super) queue: QueueSlot,
     pub(super) name: LaneName,
@@ -90,7 +90,7 @@ pub(super) struct Lane {
 }
 
 /// Calls of a lane that started and are to start again.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Returned {
     /// They may start.
     pub(super) back: Sorted<(Rank, CallSlot)>,
@@ -252,7 +252,7 @@ impl Lane {
     }
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Lanes {
     queues: Slab<Queue>,
     by_name: HashMap<QueueName, QueueSlot, Hashing>,

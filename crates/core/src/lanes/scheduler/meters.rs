@@ -26,7 +26,7 @@ pub(super) type QueueSlot = u32;
 const RECENT_MAX: usize = 16;
 
 /// A limit, also one that was removed: calls may still owe there.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct LimitBook {
     pub(super) name: LimitName,
     pub(super) definition: Option<Arc<Definition>>,
@@ -61,7 +61,7 @@ impl LimitBook {
 }
 
 /// A meter, and who is at it.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct MeterBook {
     pub(super) limit: LimitSlot,
     /// Its place among the meters of its limit.
@@ -90,7 +90,7 @@ pub(super) struct MeterBook {
 }
 
 /// The heads of one queue that stand at one meter.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Crowd {
     pub(super) queue: QueueSlot,
     pub(super) standing: Sorted<(Place, LaneSlot)>,
@@ -184,7 +184,7 @@ impl MeterBook {
     }
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Meters {
     limits: Slab<LimitBook>,
     by_name: HashMap<LimitName, LimitSlot, Hashing>,

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 const MANY: usize = 16;
 
 /// In order, each once. A tree for each meter would cost more than all else that is known of it.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) enum Sorted<T> {
     Few(SmallVec<[T; 1]>),
     Many(BTreeSet<T>),

@@ -68,7 +68,7 @@ impl Scheduler {
         Most { found: found.collect(), more }
     }
 
-    fn lane_survey(&self, slot: LaneSlot) -> LaneSurvey {
+    pub(super) fn lane_survey(&self, slot: LaneSlot) -> LaneSurvey {
         let lane = &self.lanes[slot];
         let stands_at = lane.head.and_then(|head| {
             let (Stand::At { line, .. } | Stand::Parked { line }) = head.stand else { return None };

@@ -13,7 +13,7 @@ use std::collections::HashSet;
 const TOLD_EVERY: Span = Span::from_secs(1);
 
 /// Where it was told that calls wait, since an instant.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Throttles {
     since: Timestamp,
     told: HashSet<(MeterSlot, QueueSlot), Hashing>,

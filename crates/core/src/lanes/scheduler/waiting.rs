@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 /// A row for each priority, the highest first, each in the order of arrival. Who comes goes to the
 /// end of its row, so that a place costs four bytes and nothing is searched; one that takes over the
 /// place of another is put there.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Waiting {
     // Invariant: no row is empty.
     rows: SmallVec<[(Priority, VecDeque<CallSlot>); 1]>,

@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 pub(super) type Wake = (Timestamp, MeterSlot, QueueSlot);
 
 /// All of them, the first first.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Wakes {
     /// How long one may be put off for those that follow it.
     within: Span,

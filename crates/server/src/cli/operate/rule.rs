@@ -56,6 +56,14 @@ fn rate(text: &str) -> Result<Rate, String> {
 }
 
 impl RuleArguments {
+    /// Whether any rule was said.
+    pub(super) fn is_given(&self) -> bool {
+        let rates = [&self.rate, &self.window, &self.sliding];
+        rates.into_iter().any(Option::is_some)
+            || self.concurrency.is_some()
+            || self.define.is_some()
+    }
+
     /// The definition as the server takes it.
     pub(super) fn definition(&self) -> anyhow::Result<Value> {
         if let Some(json) = &self.define {

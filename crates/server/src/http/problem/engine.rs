@@ -48,6 +48,7 @@ fn of_ask(error: &AskError) -> Kind {
         AskError::DelayWithSlots { .. } => kinds::DELAY_WITH_SLOTS,
         AskError::Name(error) => of_name(error),
         AskError::Limit { error, .. } => of_limit(error),
+        AskError::ForecastTooLarge { .. } => kinds::FORECAST_TOO_LARGE,
         AskError::ActualTooLarge { .. } => kinds::ACTUAL_TOO_LARGE,
         AskError::NotPaid { .. } => kinds::NOT_PAID,
         AskError::NothingHeld => kinds::NOTHING_HELD,

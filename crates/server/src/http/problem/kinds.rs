@@ -105,6 +105,7 @@ kinds! {
     CALL_OF_RUN = CONFLICT, "call_of_run", "A run stands on this call";
     QUEUE_PUSHED = CONFLICT, "queue_pushed", "Tollgate delivers the calls of this queue itself";
     QUEUE_NOT_PUSHED = UNPROCESSABLE_ENTITY, "queue_not_pushed", "The queue hands its calls to workers";
+    FORECAST_TOO_LARGE = CONFLICT, "forecast_too_large", "There are too many calls for a forecast";
     DESTINATION_MISSING = UNPROCESSABLE_ENTITY, "destination_missing", "Nobody knows where the call goes";
     DESTINATION_INVALID = UNPROCESSABLE_ENTITY, "destination_invalid", "Nothing can be delivered so";
     ENVELOPE_TOO_LONG = UNPROCESSABLE_ENTITY, "envelope_too_long", "Too much goes with the body of a call";
