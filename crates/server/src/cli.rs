@@ -2,6 +2,7 @@
 
 mod backup;
 mod copy;
+mod demo;
 mod descriptors;
 mod dev;
 mod export;
@@ -75,6 +76,12 @@ enum Command {
     /// to set. It asks for no token and sends to any address; all else is as `serve` does it.
     #[command(after_help = "Examples:\n  tollgate dev\n  tollgate dev --port 8090 --data ./dev")]
     Dev(DevArguments),
+    /// Shows what limits do, in half a minute: APIs that enforce theirs, and tenants with too much to send.
+    ///
+    /// Both ways side by side: at once, and again on every 429; and through Tollgate. All of it is on this
+    /// machine, in a folder that goes with it; the console is open on it. Ends by itself.
+    #[command(after_help = "Examples:\n  tollgate demo\n  tollgate demo --stay")]
+    Demo(DemoArguments),
     /// Prints the settings: every one, with its default and what it means.
     #[command(after_help = "Example:\n  tollgate config > tollgate.toml")]
     Config,
@@ -322,6 +329,16 @@ struct DevArguments {
     data: Option<PathBuf>,
 }
 
+#[derive(Debug, clap::Args)]
+struct DemoArguments {
+    /// The port on 127.0.0.1; if another server is there, any.
+    #[arg(long, value_name = "PORT", default_value_t = 8655)]
+    port: u16,
+    /// Keeps the server until Ctrl-C, to look around in the console.
+    #[arg(long)]
+    stay: bool,
+}
+
 impl ServeArguments {
     /// The settings that flags say.
     fn said(&self) -> ServerWire {
@@ -349,6 +366,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>, environment: Environme
     let ran = match command {
         Some(Command::Serve(serve)) => serve::serve(&serve, &environment),
         Some(Command::Dev(arguments)) => dev::dev(&arguments, &environment),
+        Some(Command::Demo(arguments)) => demo::demo(&arguments),
         Some(Command::Config) => {
             output::text(DEFAULTS);
             Ok(Exit::Done)
