@@ -7,6 +7,7 @@
 
 mod ask;
 mod browse;
+mod busiest;
 mod configure;
 #[cfg(any(test, feature = "conformance"))]
 pub mod conformance;
@@ -22,6 +23,11 @@ pub use ask::{
 
 pub use browse::{
     CallState, CallView, CallsQuery, LaneState, LimitView, MeterPage, PAGE_MAX, QueueState,
+};
+
+pub use busiest::{
+    Among, BUSIEST_AT_ONCE, BusyLane, BusyLanes, BusyLimit, BusyMeter, BusyMeters, BusyQueue,
+    Onward,
 };
 
 pub use configure::{CONFIGURE_CHANGES_MAX, Configure, ConfigureError};
@@ -318,6 +324,27 @@ pub trait Lanes: Meters {
         after: Option<Partition>,
         most: usize,
     ) -> impl Future<Output = Answer<Option<MeterPage>>> + Send;
+
+    /// The lanes with most calls that wait, up to so many and [`PAGE_MAX`], in slices of
+    /// [`BUSIEST_AT_ONCE`] lanes: from the beginning, or where the slice before says. With `most` 0 queues
+    /// alone are looked at. What is told is not made to last first: whoever hands on the name of a head
+    /// does that after the next [`Self::advance`].
+    fn busiest_lanes(
+        &self,
+        among: Among,
+        most: usize,
+        from: Onward,
+    ) -> impl Future<Output = Answer<BusyLanes>> + Send;
+
+    /// The meters where most stand, up to so many and [`PAGE_MAX`], in slices of [`BUSIEST_AT_ONCE`]
+    /// meters: from the beginning, or where the slice before says. With `most` 0 the limits are told instead,
+    /// each with who is at its meters, all together.
+    fn busiest_meters(
+        &self,
+        among: Among,
+        most: usize,
+        from: Onward,
+    ) -> impl Future<Output = Answer<BusyMeters>> + Send;
 
     /// What was counted since the store was opened, for each queue and each limit there is. Costs a look
     /// at each of them.

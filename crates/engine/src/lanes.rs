@@ -8,6 +8,7 @@ mod alone;
 mod audience;
 mod audit;
 mod browse;
+mod busiest;
 mod call;
 mod claims;
 mod consume;

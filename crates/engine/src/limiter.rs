@@ -1,5 +1,6 @@
 //! The limiter in memory: exact limits for one process, at memory speed.
 
+mod busiest;
 mod consume;
 mod define;
 mod many;

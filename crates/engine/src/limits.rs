@@ -104,6 +104,11 @@ impl Limits {
         self.commons.meters()
     }
 
+    /// So many entries, whichever: the same ones as long as none comes or goes.
+    pub(crate) fn some(&self, most: usize) -> Vec<Arc<Entry>> {
+        self.by_name.read().values().take(most).cloned().collect()
+    }
+
     /// All entries, in no order.
     pub(crate) fn all(&self) -> Vec<Arc<Entry>> {
         self.by_name.read().values().cloned().collect()

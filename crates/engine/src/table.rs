@@ -243,6 +243,18 @@ impl Shard {
         entries.filter_map(|(key, _)| std::str::from_utf8(key).ok())
     }
 
+    /// All keys, in no order, each with its meter if that is a whole one.
+    pub(crate) fn meters(&self) -> impl Iterator<Item = (&str, Option<&Whole>)> {
+        let entries = self.segments.iter().flat_map(Segment::entries);
+        entries.filter_map(|(key, kept)| {
+            let whole = match kept {
+                Kept::Whole(index) => self.wholes.get(index as usize)?.as_deref(),
+                Kept::Plain(_) => None,
+            };
+            Some((std::str::from_utf8(key).ok()?, whole))
+        })
+    }
+
     /// Clears the next segment of meters that are as good as new. Says how many there were.
     pub(crate) fn purge_next(&mut self, now: Now) -> usize {
         if self.segments.is_empty() {

@@ -2,6 +2,7 @@
 
 #[cfg(any(feature = "nats", feature = "postgres", feature = "redis"))]
 mod backends;
+mod busiest;
 mod calls;
 #[cfg(any(feature = "nats", feature = "postgres", feature = "redis"))]
 mod connect;

@@ -2,11 +2,12 @@
 //! what it answers.
 
 pub use tollgate_core::contract::{
-    Answer, Ask, AskError, BUCKETS, CallState, CallView, CallsQuery, Configure, ConfigureError,
-    Cost, EVENTS_KEPT, EVENTS_MAX, EndCounts, EventCursor, EventPage, Histogram, HistoryCursor,
-    HistoryPage, HistoryQuery, LIMITS_COUNTED, LaneState, Lanes, LimitCounts, LimitTotals,
-    LimitView, MeterError, MeterPage, MeterState, Meters, OutcomeCounts, PAGE_MAX, Paid,
-    QueueCounts, QueueState, QueueTotals, Receipt, StoreError, StoreTotals, Tally, Totals,
+    Among, Answer, Ask, AskError, BUCKETS, BusyLane, BusyLanes, BusyLimit, BusyQueue, CallState,
+    CallView, CallsQuery, Configure, ConfigureError, Cost, EVENTS_KEPT, EVENTS_MAX, EndCounts,
+    EventCursor, EventPage, Histogram, HistoryCursor, HistoryPage, HistoryQuery, LIMITS_COUNTED,
+    LaneState, Lanes, LimitCounts, LimitTotals, LimitView, MeterError, MeterPage, MeterState,
+    Meters, OutcomeCounts, PAGE_MAX, Paid, QueueCounts, QueueState, QueueTotals, Receipt,
+    StoreError, StoreTotals, Tally, Totals,
 };
 pub use tollgate_core::lanes::*;
 pub use tollgate_core::{

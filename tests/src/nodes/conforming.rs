@@ -10,9 +10,10 @@ use tollgate_core::contract::conformance::MetersStage;
 use tollgate_stores::postgres::DatabaseSettings;
 
 /// Cases of what each node tells of itself: what it counts, what it is told to do, what it tells as it
-/// happens.
-const OF_ONE_NODE: [&str; 4] = [
+/// happens, and where it goes on in a walk over what it has.
+const OF_ONE_NODE: [&str; 5] = [
     "::totals::",
+    "::busiest::",
     "::driving::",
     "::told::",
     "::meters_come_by_partition_and_the_global_one_first",

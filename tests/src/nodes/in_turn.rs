@@ -4,9 +4,10 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use tollgate::store::Store;
 use tollgate_core::contract::{
-    Answer, Ask, AskError, CallView, CallsQuery, Configure, ConfigureError, Cost, EventCursor,
-    EventPage, HistoryPage, HistoryQuery, LaneState, Lanes, LimitView, MeterError, MeterName,
-    MeterPage, MeterState, Meters, Paid, QueueState, Receipt, ReceiptError, Totals, Woken,
+    Among, Answer, Ask, AskError, BusyLanes, BusyMeters, CallView, CallsQuery, Configure,
+    ConfigureError, Cost, EventCursor, EventPage, HistoryPage, HistoryQuery, LaneState, Lanes,
+    LimitView, MeterError, MeterName, MeterPage, MeterState, Meters, Onward, Paid, QueueState,
+    Receipt, ReceiptError, Totals, Woken,
 };
 use tollgate_core::lanes::Event;
 use tollgate_core::lanes::{
@@ -87,6 +88,8 @@ in_turn! {
     fn look(calls: Vec<CallId>) -> Answer<Vec<Option<CallView>>>;
     fn payloads(calls: Vec<CallId>) -> Answer<Vec<Option<Payload>>>;
     fn meters(limit: LimitName, after: Option<Partition>, most: usize) -> Answer<Option<MeterPage>>;
+    fn busiest_lanes(among: Among, most: usize, from: Onward) -> Answer<BusyLanes>;
+    fn busiest_meters(among: Among, most: usize, from: Onward) -> Answer<BusyMeters>;
     fn totals() -> Answer<Totals>;
     fn records_of(prefix: String, after: Option<Key>, most: usize) -> Answer<Vec<(Key, Record)>>;
 }

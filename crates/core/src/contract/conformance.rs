@@ -15,6 +15,7 @@
 pub mod acts;
 pub mod asks;
 pub mod browsing;
+pub mod busiest;
 mod cases;
 pub mod closed;
 pub mod coming;

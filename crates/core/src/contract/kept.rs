@@ -2,10 +2,10 @@
 //! for the naive reference and the scheduler, to be compared with stores.
 
 use super::{
-    Answer, Ask, AskError, CallView, CallsQuery, Configure, ConfigureError, Cost, EventCursor,
-    EventPage, EventRing, HistoryCursor, HistoryPage, HistoryQuery, LaneState, Lanes, LimitView,
-    MeterError, MeterName, MeterPage, MeterState, Meters, Paid, QueueState, Receipt, ReceiptError,
-    Totals, Woken,
+    Among, Answer, Ask, AskError, BusyLanes, BusyMeters, CallView, CallsQuery, Configure,
+    ConfigureError, Cost, EventCursor, EventPage, EventRing, HistoryCursor, HistoryPage,
+    HistoryQuery, LaneState, Lanes, LimitView, MeterError, MeterName, MeterPage, MeterState,
+    Meters, Onward, Paid, QueueState, Receipt, ReceiptError, Totals, Woken,
 };
 use crate::lanes::naive::Naive;
 use crate::lanes::{
@@ -109,6 +109,8 @@ machine! {
     limits(after: Option<&LimitName>, most: usize, now: Now) -> Vec<LimitView>;
     meters(limit: &LimitName, after: Option<&Partition>, most: usize, now: Now)
         -> Option<MeterPage>;
+    busiest_lanes(among: &Among, most: usize, from: Onward) -> BusyLanes;
+    busiest_meters(among: &Among, most: usize, from: Onward, now: Now) -> BusyMeters;
     totals() -> Totals;
     records_of(prefix: &str, after: Option<&Key>, most: usize) -> Vec<(Key, Record)>;
 }
@@ -463,6 +465,14 @@ impl<M: Machine> Lanes for Kept<M> {
         most: usize,
     ) -> Answer<Option<MeterPage>> {
         self.tell(|machine, now| machine.meters(&limit, after.as_ref(), most, now))
+    }
+
+    async fn busiest_lanes(&self, among: Among, most: usize, from: Onward) -> Answer<BusyLanes> {
+        self.tell(|machine, _| machine.busiest_lanes(&among, most, from))
+    }
+
+    async fn busiest_meters(&self, among: Among, most: usize, from: Onward) -> Answer<BusyMeters> {
+        self.tell(|machine, now| machine.busiest_meters(&among, most, from, now))
     }
 
     async fn totals(&self) -> Answer<Totals> {

@@ -7,6 +7,7 @@
 mod advance;
 mod ask;
 mod browse;
+mod busiest;
 mod check;
 mod claim;
 mod configure;

@@ -10,6 +10,7 @@ mod allow;
 mod apply;
 mod ask;
 mod browse;
+mod busiest;
 mod calls;
 mod claim;
 mod configure;

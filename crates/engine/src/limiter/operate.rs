@@ -37,6 +37,13 @@ pub struct MeterState {
     pub admitted: Option<Tally>,
 }
 
+impl MeterState {
+    /// Whether it is in someone's way: someone waits there, or it is closed or held back.
+    pub fn bites(&self) -> bool {
+        self.waiting > 0 || self.closed.is_some() || self.is_paused
+    }
+}
+
 /// Some partitions of a limit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PartitionPage {

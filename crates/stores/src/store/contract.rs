@@ -4,9 +4,10 @@ use super::Store;
 use super::command::{HandedOut, Kind};
 use super::state::State;
 use tollgate_core::contract::{
-    Answer, Ask, AskError, CallView, CallsQuery, Configure, ConfigureError, Cost, EventCursor,
-    EventPage, HistoryPage, HistoryQuery, LaneState, Lanes, LimitView, MeterError, MeterName,
-    MeterPage, MeterState, Meters, Paid, QueueState, Receipt, ReceiptError, Totals, Woken,
+    Among, Answer, Ask, AskError, BusyLanes, BusyMeters, CallView, CallsQuery, Configure,
+    ConfigureError, Cost, EventCursor, EventPage, HistoryPage, HistoryQuery, LaneState, Lanes,
+    LimitView, MeterError, MeterName, MeterPage, MeterState, Meters, Onward, Paid, QueueState,
+    Receipt, ReceiptError, Totals, Woken,
 };
 use tollgate_core::lanes::{
     Act, ActError, Acted, CallId, Claim, Claimed, End, Event, Explanation, Lease, Payload,
@@ -339,6 +340,18 @@ impl Lanes for Store {
     ) -> Answer<Option<MeterPage>> {
         self.tell(Kind::Look, move |state, now| {
             state.scheduler.meters(&limit, after.as_ref(), most, now)
+        })
+        .await
+    }
+
+    async fn busiest_lanes(&self, among: Among, most: usize, from: Onward) -> Answer<BusyLanes> {
+        self.tell(Kind::Look, move |state, _| state.scheduler.busiest_lanes(&among, most, from))
+            .await
+    }
+
+    async fn busiest_meters(&self, among: Among, most: usize, from: Onward) -> Answer<BusyMeters> {
+        self.tell(Kind::Look, move |state, now| {
+            state.scheduler.busiest_meters(&among, most, from, now)
         })
         .await
     }

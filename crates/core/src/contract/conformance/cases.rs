@@ -238,6 +238,11 @@ macro_rules! lanes_conformance {
                 limits_come_by_name_unless_they_were_removed,
                 meters_come_by_partition_and_the_global_one_first,
                 records_are_found_by_how_their_keys_begin;
+            busiest:
+                the_lanes_with_most_that_wait_come_first,
+                no_lane_is_passed_over_where_one_slice_ends,
+                the_meters_where_most_stand_come_first,
+                a_limit_is_told_with_who_is_at_all_its_meters;
             operated:
                 a_meter_says_what_counts_at_each_of_its_rules,
                 a_partition_with_rules_of_its_own_is_seen,

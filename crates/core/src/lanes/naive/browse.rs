@@ -54,7 +54,7 @@ impl Naive {
         is_known.then(|| self.lane_state((queue.clone(), lane.clone())))
     }
 
-    fn lane_state(&self, key: LaneKey) -> LaneState {
+    pub(super) fn lane_state(&self, key: LaneKey) -> LaneState {
         let calls = self.calls.values().filter(|call| call.lane_key() == key);
         let calls: Vec<&Call> = calls.collect();
         let lane = self.lanes.get(&key).cloned().unwrap_or_default();
@@ -72,7 +72,7 @@ impl Naive {
     }
 
     /// Lanes that have calls, or that an operator changed.
-    fn lanes_of(&self, queue: &QueueName) -> BTreeSet<LaneName> {
+    pub(super) fn lanes_of(&self, queue: &QueueName) -> BTreeSet<LaneName> {
         let here = self.calls.values().filter(|call| call.new.queue == *queue);
         let there = here.filter(|call| !matches!(call.state, State::Ended(_)));
         let changed = self.lanes.iter().filter(|((of, _), _)| of == queue);
@@ -156,6 +156,16 @@ impl Naive {
         now: Now,
     ) -> Option<MeterPage> {
         self.common(limit).filter(|_| !self.has_gone(limit, now))?;
+        let own = self.overrides.keys().cloned();
+        let all: BTreeSet<MeterName> = self.used(now).into_iter().chain(own).collect();
+        let here = all.into_iter().filter(|(of, _)| of == limit);
+        let behind = here.filter(|(_, name)| after.is_none() || name.as_ref() > after);
+        let page = behind.take(most.min(PAGE_MAX));
+        Some(page.filter_map(|name| Some((name.1.clone(), self.inspect(&name, now)?))).collect())
+    }
+
+    /// The meters that are not as new, or where someone stands.
+    pub(super) fn used(&self, now: Now) -> BTreeSet<MeterName> {
         let is_spent = |name: &MeterName| {
             let (meter, definition) = (self.meters.get(name), self.definition(name));
             meter.zip(definition).is_some_and(|(meter, it)| !meter.is_fresh(it, now))
@@ -165,12 +175,7 @@ impl Naive {
         let stood_at = owed
             .map(|line| line.meter)
             .filter(|meter| self.heads.values().any(|head| stands_at(head, meter)));
-        let own = self.overrides.keys().cloned();
-        let all: BTreeSet<MeterName> = spent.cloned().chain(stood_at).chain(own).collect();
-        let here = all.into_iter().filter(|(of, _)| of == limit);
-        let behind = here.filter(|(_, name)| after.is_none() || name.as_ref() > after);
-        let page = behind.take(most.min(PAGE_MAX));
-        Some(page.filter_map(|name| Some((name.1.clone(), self.inspect(&name, now)?))).collect())
+        spent.cloned().chain(stood_at).collect()
     }
 
     /// Records whose keys begin so, by key.

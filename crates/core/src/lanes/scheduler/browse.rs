@@ -246,7 +246,7 @@ impl Scheduler {
 }
 
 /// The least of them in order, up to a page: memory for a page, not for a million names.
-fn least<T: Ord>(all: impl Iterator<Item = T>, most: usize) -> Vec<T> {
+pub(super) fn least<T: Ord>(all: impl Iterator<Item = T>, most: usize) -> Vec<T> {
     least_of(all, |_| true, most)
 }
 

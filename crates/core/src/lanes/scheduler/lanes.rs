@@ -292,6 +292,11 @@ impl Lanes {
         self.queues.get(index(queue))
     }
 
+    /// How many places there are for queues.
+    pub(super) fn queue_slots(&self) -> u32 {
+        slot(self.queues.capacity())
+    }
+
     pub(super) fn queue_mut(&mut self, queue: QueueSlot) -> &mut Queue {
         &mut self.queues[index(queue)]
     }

@@ -186,7 +186,7 @@ impl MeterBook {
 
 #[derive(Debug, Clone, Default)]
 pub(super) struct Meters {
-    limits: Slab<LimitBook>,
+    pub(super) limits: Slab<LimitBook>,
     by_name: HashMap<LimitName, LimitSlot, Hashing>,
     meters: Slab<MeterBook>,
     by_partition: HashTable<MeterSlot>,
@@ -196,6 +196,8 @@ pub(super) struct Meters {
     recent: VecDeque<Arc<Definition>>,
     /// Heads that are set aside, by meter.
     parked: BTreeSet<(MeterSlot, LaneSlot)>,
+    /// What happened at all limits, also those that are gone.
+    pub(super) all_totals: LimitTotals,
 }
 
 impl Meters {

@@ -17,7 +17,9 @@ impl Scheduler {
         }
         for (line, span) in waits.iter() {
             if let Some(line) = lines.get(*line) {
-                self.meters.totals_mut(line.meter).waited_ns += u128::from(span.as_nanos());
+                let waited_ns = u128::from(span.as_nanos());
+                self.meters.totals_mut(line.meter).waited_ns += waited_ns;
+                self.meters.all_totals.waited_ns += waited_ns;
             }
         }
     }
@@ -39,6 +41,7 @@ impl Scheduler {
         let wanted = ask.tolls.iter().filter(is_there).map(|toll| toll.weight);
         let wanted = wanted.fold(0, u64::saturating_add);
         self.meters.book_mut(limit).totals.refused.add(wanted);
+        self.meters.all_totals.refused.add(wanted);
     }
 }
 
@@ -62,5 +65,6 @@ impl Meters {
         let admitted: &mut Tally = &mut self[meter].admitted;
         admitted.add(weight);
         self.totals_mut(meter).admitted.add(weight);
+        self.all_totals.admitted.add(weight);
     }
 }

@@ -1,0 +1,168 @@
+//! The busiest lanes and meters, in slices: each costs a short look at so many.
+
+use super::Scheduler;
+use super::browse::least;
+use super::calls::{LaneSlot, MeterSlot, index, slot};
+use super::lanes::Queue;
+use crate::contract::{
+    Among, BUSIEST_AT_ONCE, BusyLane, BusyLanes, BusyLimit, BusyMeter, BusyMeters, BusyQueue,
+    MeterName, Onward,
+};
+use crate::name::{LimitName, Partition};
+use crate::time::Now;
+use std::cmp::Reverse;
+use std::ops::Range;
+
+/// Some of the lanes of a queue, or of the meters of a limit.
+struct Part {
+    owner: u32,
+    /// Its owner was not come to before.
+    begins: bool,
+    places: Range<usize>,
+}
+
+/// A meter in the order of all, as [`BusyMeters`] has them.
+type Placed<'a> = (Reverse<u64>, bool, &'a LimitName, Option<&'a Partition>, Option<MeterSlot>);
+
+impl Scheduler {
+    /// The busiest lanes of queues, from there on. With `most` 0 lanes are not looked at.
+    pub fn busiest_lanes(&self, among: &Among, most: usize, from: Onward) -> BusyLanes {
+        let owners = match among {
+            Among::One(name) => one(self.lanes.find(name), from),
+            Among::All { .. } => from.owner..self.lanes.queue_slots(),
+        };
+        let length = |slot| {
+            let queue = self.lanes.known(slot).filter(|queue| among.has(&queue.name))?;
+            Some(if most == 0 { 0 } else { queue.lanes.len() })
+        };
+        let (parts, next) = parts(owners, from.left, length);
+        let begun = parts.iter().filter(|part| part.begins);
+        let queues = begun.map(|part| busy_queue(self.lanes.queue(part.owner))).collect();
+        let looked_at = parts.iter().flat_map(|part| {
+            let queue = self.lanes.queue(part.owner);
+            queue.lanes[part.places.clone()].iter().map(|slot| (&queue.name, *slot))
+        });
+        let known = looked_at.filter(|(_, slot)| !self.lanes[*slot].is_empty());
+        let placed = known.map(|(queue, slot)| {
+            let lane = &self.lanes[slot];
+            (Reverse(lane.calls - lane.in_flight - lane.dead), queue, &lane.name, slot)
+        });
+        let busy = |slot: LaneSlot| BusyLane {
+            queue: self.lanes.queue(self.lanes[slot].queue).name.clone(),
+            state: self.lane_state(slot),
+        };
+        let lanes = least(placed, most).into_iter().map(|(_, _, _, slot)| busy(slot)).collect();
+        BusyLanes { queues, lanes, next }
+    }
+
+    /// The busiest meters of limits, from there on; with `most` 0 the limits instead.
+    pub fn busiest_meters(&self, among: &Among, most: usize, from: Onward, now: Now) -> BusyMeters {
+        let owners = match among {
+            Among::One(name) => one(self.meters.limit(name), from),
+            Among::All { .. } => from.owner..slot(self.meters.limits.capacity()),
+        };
+        let known = |slot| {
+            let limit = self.meters.limits.get(index(slot))?;
+            (among.has(&limit.name) && self.is_defined(limit, now)).then_some(limit)
+        };
+        let (parts, next) =
+            parts(owners, from.left, |slot| known(slot).map(|limit| limit.meters.len()));
+        let totals = self.meters.all_totals;
+        if most == 0 {
+            let limits = parts.iter().map(|part| self.busy_limit(part, now)).collect();
+            return BusyMeters { limits, meters: Vec::new(), totals, next };
+        }
+        let used = parts.iter().flat_map(|part| {
+            let limit = self.meters.book(part.owner);
+            let meters = limit.meters[part.places.clone()].iter().copied();
+            let used = meters.filter(|meter| self.is_used(*meter, now));
+            // The global one of a limit that is held back is told in any case, and once.
+            let is_apart =
+                |meter: MeterSlot| limit.is_paused && self.meters[meter].partition.is_none();
+            let used = used.filter(move |meter| !is_apart(*meter)).map(Some);
+            let is_told = limit.is_paused && part.begins;
+            let global = is_told.then(|| self.meters.find_at(part.owner, None));
+            used.chain(global).map(move |meter| self.placed(part.owner, meter, now))
+        });
+        let meters = least(used, most).into_iter().filter_map(|placed| {
+            let (.., limit, partition, meter) = placed;
+            self.busy_meter((limit.clone(), partition.cloned()), meter, now)
+        });
+        BusyMeters { limits: Vec::new(), meters: meters.collect(), totals, next }
+    }
+
+    fn placed(&self, owner: u32, meter: Option<MeterSlot>, now: Now) -> Placed<'_> {
+        let (limit, book) = (self.meters.book(owner), meter.map(|slot| &self.meters[slot]));
+        let kept = book.and_then(|book| book.meter.as_deref());
+        let is_closed = kept.is_some_and(|meter| meter.closed(now.at).is_some());
+        let waiting = book.map_or(0, |book| book.standing());
+        let partition = book.and_then(|book| book.partition.as_ref());
+        (Reverse(waiting), !(limit.is_paused || is_closed), &limit.name, partition, meter)
+    }
+
+    fn busy_limit(&self, part: &Part, now: Now) -> BusyLimit {
+        let limit = self.meters.book(part.owner);
+        let (mut waiting, mut in_flight) = (0, 0);
+        for meter in &limit.meters[part.places.clone()] {
+            let book = &self.meters[*meter];
+            waiting += book.standing();
+            let rules = limit.definition_of(book.partition.as_ref());
+            if let (Some(meter), Some(rules)) = (&book.meter, rules.filter(|it| it.has_slots())) {
+                in_flight += meter.in_flight(rules, now);
+            }
+        }
+        BusyLimit { name: limit.name.clone(), totals: limit.totals, waiting, in_flight }
+    }
+
+    fn busy_meter(&self, name: MeterName, meter: Option<MeterSlot>, now: Now) -> Option<BusyMeter> {
+        let state = self.inspect(&name, now)?;
+        let spent = meter.and_then(|slot| self.meters[slot].meter.as_deref());
+        let blocker = spent.and_then(|meter| meter.blocker(&state.definition, 1, now));
+        Some(BusyMeter { name, state, blocker })
+    }
+}
+
+fn busy_queue(queue: &Queue) -> BusyQueue {
+    BusyQueue {
+        name: queue.name.clone(),
+        is_paused: queue.is_paused,
+        waiting: queue.depth - queue.in_flight,
+        in_flight: queue.in_flight,
+        dead: queue.dead.len() as u64,
+        enqueued: queue.counts.enqueued,
+        started: queue.counts.started,
+        settled: queue.counts.settled,
+        ended: queue.counts.ended,
+    }
+}
+
+/// The one that was found, or none.
+fn one(found: Option<u32>, from: Onward) -> Range<u32> {
+    let found = found.filter(|slot| from.left.is_none() || from.owner == *slot);
+    found.map_or(0..0, |slot| slot..slot.saturating_add(1))
+}
+
+/// What one slice looks at, and where the next goes on. An owner costs as much as one of what it has.
+fn parts(
+    owners: Range<u32>,
+    mut left: Option<u32>,
+    length: impl Fn(u32) -> Option<usize>,
+) -> (Vec<Part>, Option<Onward>) {
+    let (mut parts, mut room) = (Vec::new(), BUSIEST_AT_ONCE);
+    for owner in owners {
+        if room == 0 {
+            return (parts, Some(Onward { owner, left: None }));
+        }
+        room -= 1;
+        let before = left.take();
+        let Some(length) = length(owner) else { continue };
+        let end = before.map_or(length, |left| length.min(index(left)));
+        let start = end.saturating_sub(room);
+        room -= end - start;
+        parts.push(Part { owner, begins: before.is_none(), places: start..end });
+        if start > 0 {
+            return (parts, Some(Onward { owner, left: Some(slot(start)) }));
+        }
+    }
+    (parts, None)
+}
