@@ -20,6 +20,7 @@ mod limits;
 mod meters;
 mod metrics;
 mod namespaces;
+mod overview;
 mod queues;
 mod ready;
 mod receipts;

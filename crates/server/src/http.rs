@@ -22,6 +22,7 @@ mod meters;
 pub(crate) mod metrics;
 pub(crate) mod openapi;
 pub(crate) mod origin;
+pub(crate) mod overview;
 mod path;
 pub(crate) mod problem;
 mod queues;
@@ -59,6 +60,8 @@ pub(crate) struct App {
     /// Bodies are kept from those who look at calls.
     pub(crate) redact_bodies: bool,
     pub(crate) figures: figures::Figures,
+    /// What was seen last of everything.
+    pub(crate) looks: overview::Looks,
     /// Where spans of calls go.
     pub(crate) traces: Arc<Traces>,
 }

@@ -10,6 +10,7 @@ use crate::http::figures::Figures;
 use crate::http::forecast::Seers;
 use crate::http::guard::Door;
 use crate::http::history::Readers;
+use crate::http::overview::Looks;
 use crate::http::{App, routes};
 use crate::qstash::{self, Face, QstashManner};
 use crate::seal::{SealError, SealOnce};
@@ -170,6 +171,7 @@ impl Server {
             shutdown: shutdown.clone(),
             room: Room::default(),
             figures: Figures::new(),
+            looks: Looks::default(),
             history: Readers::default(),
             seers: Seers::default(),
             redact_bodies,

@@ -72,6 +72,41 @@ async fn partitions_are_read_page_by_page() {
 }
 
 #[tokio::test]
+async fn meters_in_the_way_are_listed_first_if_asked_for() {
+    let server = Started::per_second("stripe", 10).await;
+    for partition in ["a", "b", "c"] {
+        let call = json!({"tolls": [{"limit": "stripe", "partition": partition}]});
+        server.consume(&call).await.success();
+    }
+    server.post("/v1/meters/stripe/b/close", &json!({"for": "30s"})).await.success();
+    server.post("/v1/meters/stripe/close", &json!({"for": "30s"})).await.success();
+    let page = server.get("/v1/meters/stripe?order=pressure&limit=2").await.success();
+    let partitions = page["partitions"].as_array().unwrap().iter();
+    let partitions: Vec<_> = partitions.map(|meter| &meter["partition"]).collect();
+    assert_eq!(partitions, [&json!("b"), &json!("a")]);
+    assert_eq!((&page["global"]["closed_for_ms"], page.get("next")), (&json!(30_000), None));
+    assert_eq!(page["partitions"][1], server.get("/v1/meters/stripe/a").await.success());
+    let refused = server.get("/v1/meters/stripe?order=pressure&after=a").await;
+    assert!(refused.problem(400, "invalid_query").contains("leave out `after`"));
+    server.get("/v1/meters/x?order=pressure").await.problem(404, "unknown_limit");
+}
+
+/// Heads of lanes that stand at a meter are counted there, and the fullest comes first.
+#[tokio::test]
+async fn the_meter_where_most_wait_comes_first() {
+    let server = Started::with_queue(1).await;
+    let call = |lane: &str, partition: &str| json!({"lane": lane, "tolls": [{"limit": "l", "partition": partition}]});
+    let calls = [("1", "few"), ("2", "few"), ("3", "many"), ("4", "many"), ("5", "many")];
+    server.enqueue(&json!(calls.map(|(lane, partition)| call(lane, partition)))).await;
+    assert_eq!(server.claim(&json!({"max": 9})).await.len(), 2);
+    let page = server.get("/v1/meters/l?order=pressure").await.success();
+    let partitions = page["partitions"].as_array().unwrap().iter();
+    let found: Vec<_> =
+        partitions.map(|meter| (meter["partition"].as_str(), meter["waiting"].as_u64())).collect();
+    assert_eq!(found, [(Some("many"), Some(2)), (Some("few"), Some(1))]);
+}
+
+#[tokio::test]
 async fn a_closed_meter_refuses_until_it_opens() {
     let server = Started::per_second("stripe", 10).await;
     let closure = json!({"for": "30s", "reason": "429 from upstream"});

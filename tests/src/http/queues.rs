@@ -107,6 +107,24 @@ async fn lanes_are_listed_and_weighed() {
 }
 
 #[tokio::test]
+async fn the_longest_lanes_are_listed_first_if_asked_for() {
+    let server = Started::with_queue(10).await;
+    let lanes = ["a", "b", "b", "c", "c", "c", "d", "d"].map(|lane| json!({ "lane": lane }));
+    let ids = server.enqueue(&json!(lanes)).await;
+    let page = server.get("/v1/queues/q/lanes?order=waiting&limit=3").await.success();
+    let lanes = page["lanes"].as_array().unwrap().iter();
+    let lanes: Vec<_> = lanes.map(|lane| (&lane["name"], &lane["waiting"])).collect();
+    let expected = [("c", 3), ("b", 2), ("d", 2)].map(|(lane, calls)| (json!(lane), json!(calls)));
+    assert_eq!(lanes, expected.iter().map(|(lane, calls)| (lane, calls)).collect::<Vec<_>>());
+    assert_eq!((&page["lanes"][0]["head"], page.get("next")), (&json!(ids[3]), None));
+    let refused = server.get("/v1/queues/q/lanes?order=waiting&after=a").await;
+    assert!(refused.problem(400, "invalid_query").contains("leave out `after`"));
+    let refused = server.get("/v1/queues/q/lanes?order=size").await;
+    assert!(refused.problem(400, "invalid_query").contains("`waiting`"));
+    server.get("/v1/queues/x/lanes?order=waiting").await.problem(404, "unknown_queue");
+}
+
+#[tokio::test]
 async fn a_server_in_memory_says_that_it_keeps_no_calls() {
     let settings = tollgate_server::Settings::new(([127, 0, 0, 1], 0).into());
     let server = Started::on(Kept::InMemory, settings).await;

@@ -3,7 +3,7 @@
 use super::Shared;
 use super::body::{Json, JsonIfAny};
 use super::caller::Caller;
-use super::path::{InPath, Page, cut, wanted};
+use super::path::{InPath, Listed, Ordered, cut, wanted};
 use super::problem::{Problem, invalid_field};
 use super::queues::{known, unknown};
 use super::wire::lane::{LanePageWire, LaneWire, WeightWire};
@@ -11,7 +11,11 @@ use super::wire::meter::NothingWire;
 use super::wire::queue::PausedWire;
 use super::wire::units::Units;
 use axum::extract::State;
+use tollgate::lanes::Among;
 use tollgate::lanes::queue::LANE_WEIGHT_MAX;
+
+/// The order in which those come first with most calls that wait.
+const WAITING: &str = "waiting";
 
 type Answer<T> = Result<Json<T>, Problem>;
 type Nothing = JsonIfAny<NothingWire>;
@@ -21,9 +25,23 @@ pub(super) async fn list(
     State(app): Shared,
     caller: Caller,
     InPath(queue): InPath<String>,
-    page: Page,
+    ordered: Ordered,
 ) -> Answer<LanePageWire> {
     let name = caller.inner(&queue);
+    let page = match ordered.or_by(WAITING)? {
+        Listed::ByName(page) => page,
+        Listed::First(most) => {
+            let among = Among::One(name.into_owned());
+            let found = app.gate.busiest_lanes(&among, most).await?;
+            if found.queues.is_empty() {
+                return Err(unknown(&queue));
+            }
+            // The heads are named.
+            app.gate.lasting().await?;
+            let lanes = found.lanes.into_iter().map(|lane| LaneWire::from(lane.state)).collect();
+            return Ok(Json(LanePageWire { lanes, next: None }));
+        }
+    };
     let found = app.gate.lanes(&name, page.after.as_deref(), wanted(page.limit)).await?;
     let mut found = found.ok_or_else(|| unknown(&queue))?;
     let has_more = cut(&mut found, page.limit);

@@ -2,15 +2,18 @@
 
 use super::body::{Json, JsonIfAny};
 use super::caller::Caller;
-use super::path::{Actor, InPath, Page};
+use super::path::{Actor, InPath, Listed, Ordered};
 use super::problem::{Problem, invalid_field};
 use super::wire::meter::{CloseWire, MeterPageWire, MeterWire, NothingWire};
 use super::{App, Shared};
 use axum::extract::State;
 use tollgate::Span;
+use tollgate::lanes::Among;
 
 /// What can be done to a meter: the last part of the path.
 pub(super) const ACTIONS: [&str; 3] = ["close", "reopen", "reset"];
+/// The order in which those come first where most wait.
+const PRESSURE: &str = "pressure";
 /// Longest closure.
 const CLOSED_MAX: Span = Span::from_days(1);
 /// Longest reason that is kept.
@@ -24,10 +27,22 @@ pub(super) async fn list(
     State(app): Shared,
     caller: Caller,
     InPath(name): InPath<String>,
-    page: Page,
+    ordered: Ordered,
 ) -> Answer<MeterPageWire> {
     let inner = caller.inner(&name);
+    let listed = ordered.or_by(PRESSURE)?;
     let global = MeterWire::new(&name, app.gate.meter(&inner, None).await?);
+    let page = match listed {
+        Listed::ByName(page) => page,
+        Listed::First(most) => {
+            let among = Among::One(inner.into_owned());
+            // The global one is told beside them.
+            let found = app.gate.busiest_meters(&among, most + 1).await?.into_iter();
+            let found = found.filter(|meter| meter.partition.is_some()).take(most);
+            let partitions = found.map(|meter| MeterWire::new(&name, meter)).collect();
+            return Ok(Json(MeterPageWire { global, partitions, next: None }));
+        }
+    };
     let found = app.gate.partitions(&inner, page.after.as_deref(), page.limit).await?;
     let mut partitions = Vec::with_capacity(found.partitions.len());
     for partition in &found.partitions {

@@ -67,6 +67,63 @@ impl<S: Send + Sync> FromRequestParts<S> for Page {
     }
 }
 
+/// Which part of a list is asked for, by name or the first in another order.
+pub(super) struct Ordered {
+    page: Page,
+    order: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct OrderedQuery {
+    after: Option<String>,
+    limit: Option<usize>,
+    order: Option<String>,
+}
+
+/// How a list is asked for.
+pub(super) enum Listed {
+    /// A page by name.
+    ByName(Page),
+    /// So many that come first in the other order.
+    First(usize),
+}
+
+impl Ordered {
+    /// How the list is asked for, which has this other order.
+    pub(super) fn or_by(self, order: &str) -> Result<Listed, Problem> {
+        let Self { page, order: asked } = self;
+        match asked {
+            None => Ok(Listed::ByName(page)),
+            Some(asked) if asked == order && page.after.is_none() => Ok(Listed::First(page.limit)),
+            Some(asked) if asked == order => {
+                let detail = format!("`order={order}` has no pages: leave out `after`");
+                Err(Problem::new(kinds::INVALID_QUERY, detail))
+            }
+            Some(asked) => {
+                let asked: String = asked.chars().take(128).collect();
+                let detail =
+                    format!("there is no order {asked:?} here: `{order}`, or none by name");
+                Err(Problem::new(kinds::INVALID_QUERY, detail))
+            }
+        }
+    }
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for Ordered {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        let query = Query::<OrderedQuery>::from_request_parts(parts, state).await;
+        let Query(OrderedQuery { after, limit, order }) = query.map_err(|rejection| {
+            let why = rejection.body_text();
+            let detail = format!("{why}: a page takes `after` and `limit`, or `order` and `limit`");
+            Problem::new(kinds::INVALID_QUERY, detail)
+        })?;
+        Ok(Self { page: Page { after, limit: page_size(limit)? }, order })
+    }
+}
+
 /// What a list can be narrowed to, besides the size of a page.
 pub(super) trait Filter: DeserializeOwned + Send {
     /// The fields, for one who sent another.

@@ -4,7 +4,7 @@ use super::guard::Door;
 use super::roles::RoleTable;
 use super::{
     App, audit, calls, claim, consume, dead, enqueue, events, forecast, health, history, lanes,
-    limits, meters, metrics, openapi, problem, queues, receipts, runs, schedules, settle,
+    limits, meters, metrics, openapi, overview, problem, queues, receipts, runs, schedules, settle,
     workflows,
 };
 use crate::access::Role::{self, Admin, Enqueue, Read, Work};
@@ -91,6 +91,7 @@ pub fn routes() -> Vec<Route> {
         route(Work, "POST", "/v1/receipts/{receipt}/renew", post(receipts::renew)),
         route(Read, "POST", "/v1/forecast", post(forecast::ask)),
         route(Read, "GET", "/v1/audit", get(audit::list)),
+        route(Read, "GET", "/v1/overview", get(overview::read)),
         route(Read, "GET", "/metrics", get(metrics::read)),
         open("GET", health::HEALTH, get(health::alive)),
         open("GET", health::READY, get(health::ready)),

@@ -1,6 +1,7 @@
 //! What travels: JSON as callers write and read it, with the way to the engine's types and back.
 //!
-//! What does not apply is left out of an answer, never `null`.
+//! What does not apply is left out of an answer, and `null` only where a place stays empty on purpose: who asks in an
+//! overview, and points of a series.
 
 pub(super) mod audit;
 pub(super) mod call;
@@ -20,6 +21,7 @@ pub(super) mod limit_state;
 pub(super) mod meter;
 pub(super) mod new_call;
 pub(super) mod object;
+pub(super) mod overview;
 mod priority;
 pub(super) mod problem;
 pub(super) mod queue;

@@ -10,6 +10,7 @@ use std::collections::HashMap;
 use std::time::Duration;
 use tokio::time::{MissedTickBehavior, interval};
 use tollgate::Timestamp;
+use tollgate::lanes::PAGE_MAX;
 use tollgate_client::path::{path, with_query};
 use tollgate_client::{Client, ClientError, Events, EventsQuery, Told};
 
@@ -103,10 +104,12 @@ async fn look(client: &Client, most: usize) -> Result<Value, ClientError> {
     let queues = client.request("GET", &with_query(path(&["queues"]), &page), None).await?;
     let mut queues = list(&queues, "queues").to_vec();
     queues.sort_by_key(|queue| std::cmp::Reverse(queue["waiting"].as_u64()));
+    let shown = most.clamp(1, PAGE_MAX).to_string();
+    let longest = [("order", Some("waiting")), ("limit", Some(&*shown))];
     let mut lanes = Vec::new();
     for queue in queues.iter().take(QUEUES_MAX).filter(|it| it["waiting"] != 0) {
         let name = text(queue, "name");
-        let at = with_query(path(&["queues", &name, "lanes"]), &page);
+        let at = with_query(path(&["queues", &name, "lanes"]), &longest);
         // A queue may be gone meanwhile.
         let Ok(found) = client.request("GET", &at, None).await else { continue };
         lanes.extend(list(&found, "lanes").iter().cloned().map(|mut lane| {
