@@ -257,7 +257,8 @@ impl super::meters::Meters {
                     each(Effect::Kept(Kept::Meter { name, words, closed }));
                 }
             }
-            if limit.definition.is_none() {
+            // One that calls wait for and nobody ever defined was said to be so already.
+            if limit.definition.is_none() && limit.last.is_some() {
                 each(Effect::LimitDefined { name: name.clone(), definition: None, now });
             }
             if limit.is_paused {
@@ -290,10 +291,11 @@ impl super::lanes::Lanes {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::lanes::{Act, Claim, QueueSpec};
+    use crate::lanes::{Act, Claim, Door, QueueSpec};
     use crate::limit::{Definition, Limit};
     use crate::name::{Key, LaneName, LimitName, QueueName};
     use crate::time::Span;
+    use crate::toll::Toll;
 
     #[test]
     fn what_is_over_is_not_kept_by_one_who_only_replays() {
@@ -313,6 +315,24 @@ mod tests {
             keys += usize::from(matches!(fact, Effect::Kept(Kept::Dedupe { .. })));
         });
         assert_eq!(keys, 0);
+    }
+
+    #[test]
+    fn a_limit_that_calls_wait_for_is_kept_once() {
+        let (queue, now) = (QueueName::new("q").unwrap(), Now::both(Timestamp::default()));
+        let mut scheduler = Scheduler::new();
+        scheduler.define_queue(&queue, QueueSpec::default(), now).unwrap();
+        let limit = LimitName::new("nobody defined it").unwrap();
+        let toll = Toll { limit, partition: None, weight: 1, hears_feedback: false };
+        let call =
+            NewCall { tolls: vec![toll], ..NewCall::new(queue, LaneName::new("a").unwrap()) };
+        let act = Act { enqueue: vec![call], door: Door::Parks, ..Act::default() };
+        let _ = scheduler.act(act, now).unwrap();
+        let mut limits = 0;
+        scheduler.snapshot(now, |fact| {
+            limits += usize::from(matches!(fact, Effect::LimitDefined { .. }));
+        });
+        assert_eq!(limits, 1);
     }
 
     #[test]
