@@ -28,6 +28,7 @@ mod reports;
 mod roles;
 mod runs;
 mod schedules;
+mod series;
 pub(crate) mod started;
 mod tasks;
 mod tls;

@@ -31,6 +31,7 @@ mod roles;
 pub(crate) mod routes;
 mod runs;
 mod schedules;
+pub(crate) mod series;
 mod settle;
 mod unbound;
 mod wire;
@@ -60,6 +61,8 @@ pub(crate) struct App {
     /// Bodies are kept from those who look at calls.
     pub(crate) redact_bodies: bool,
     pub(crate) figures: figures::Figures,
+    /// What happened since the server was bound.
+    pub(crate) series: series::Series,
     /// What was seen last of everything.
     pub(crate) looks: overview::Looks,
     /// Where spans of calls go.

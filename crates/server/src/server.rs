@@ -11,6 +11,7 @@ use crate::http::forecast::Seers;
 use crate::http::guard::Door;
 use crate::http::history::Readers;
 use crate::http::overview::Looks;
+use crate::http::series::{self, Series};
 use crate::http::{App, routes};
 use crate::qstash::{self, Face, QstashManner};
 use crate::seal::{SealError, SealOnce};
@@ -172,6 +173,7 @@ impl Server {
             room: Room::default(),
             figures: Figures::new(),
             looks: Looks::default(),
+            series: Series::default(),
             history: Readers::default(),
             seers: Seers::default(),
             redact_bodies,
@@ -223,6 +225,7 @@ impl Server {
         }
         let (mut connections, mut pushing) = (JoinSet::new(), JoinSet::new());
         let (stop_pushing, stopped) = oneshot::channel::<()>();
+        pushing.spawn(series::sample(self.app.clone(), self.shutdown.clone()));
         if let Some(pusher) = self.pusher.take() {
             pushing.spawn(async move {
                 if let Err(error) = pusher.run(async move { drop(stopped.await) }).await {

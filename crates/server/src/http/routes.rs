@@ -4,8 +4,8 @@ use super::guard::Door;
 use super::roles::RoleTable;
 use super::{
     App, audit, calls, claim, consume, dead, enqueue, events, forecast, health, history, lanes,
-    limits, meters, metrics, openapi, overview, problem, queues, receipts, runs, schedules, settle,
-    workflows,
+    limits, meters, metrics, openapi, overview, problem, queues, receipts, runs, schedules, series,
+    settle, workflows,
 };
 use crate::access::Role::{self, Admin, Enqueue, Read, Work};
 use crate::qstash::Face;
@@ -92,6 +92,7 @@ pub fn routes() -> Vec<Route> {
         route(Read, "POST", "/v1/forecast", post(forecast::ask)),
         route(Read, "GET", "/v1/audit", get(audit::list)),
         route(Read, "GET", "/v1/overview", get(overview::read)),
+        route(Read, "GET", "/v1/series", get(series::read)),
         route(Read, "GET", "/metrics", get(metrics::read)),
         open("GET", health::HEALTH, get(health::alive)),
         open("GET", health::READY, get(health::ready)),

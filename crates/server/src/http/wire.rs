@@ -31,6 +31,7 @@ mod report;
 mod rule;
 pub(super) mod run;
 pub(super) mod schedule;
+pub(super) mod series;
 pub(super) mod settle;
 pub(super) mod span;
 mod totals;
