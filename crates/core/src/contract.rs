@@ -12,6 +12,8 @@ mod configure;
 #[cfg(any(test, feature = "conformance"))]
 pub mod conformance;
 mod events;
+#[cfg(any(test, feature = "histories"))]
+pub mod histories;
 #[cfg(any(test, feature = "reference"))]
 pub mod kept;
 mod totals;

@@ -138,6 +138,15 @@ struct Inner<M> {
     history: Vec<Event>,
 }
 
+impl Kept<Naive> {
+    /// As if it was closed and opened again: what no store writes down is forgotten.
+    pub fn begin_again(&self) {
+        let mut inner = self.lock();
+        let now = inner.now;
+        inner.machine.begin_again(now);
+    }
+}
+
 /// The payloads of an act's calls, in the order of its parts.
 struct Payloads {
     enqueued: Vec<Payload>,

@@ -5,6 +5,7 @@
 //! same on random input has been compared with something too simple to be wrong.
 
 mod advance;
+mod again;
 mod ask;
 mod browse;
 mod busiest;

@@ -1,12 +1,10 @@
 //! The scheduler decides as the naive reference does, whatever happens.
 
-mod catalog;
-mod steps;
 mod world;
 
+use crate::contract::histories::{Step, step};
 use proptest::collection::vec;
 use proptest::prelude::*;
-use steps::{Step, step};
 use world::World;
 
 proptest! {
@@ -90,6 +88,27 @@ proptest! {
                     prop_assert!(told.is_none_or(|told| told <= world.now.at), "{:?}", id);
                 }
             }
+        }
+    }
+}
+
+proptest! {
+    // Each is two histories.
+    #![proptest_config(ProptestConfig::with_cases(500))]
+
+    #[test]
+    fn what_was_closed_and_opened_again_decides_as_the_naive_reference_does(
+        before in vec(step(), 1..40),
+        after in vec(step(), 1..40),
+    ) {
+        let mut world = World::new();
+        for step in before.iter().chain([&Step::Wait(0)]) {
+            let _ = world.take(step);
+        }
+        world.reopen();
+        for (number, step) in after.iter().enumerate() {
+            let [naive, scheduler] = world.step(step);
+            prop_assert_eq!(naive, scheduler, "step {}: {:?}", number, step);
         }
     }
 }

@@ -1,22 +1,19 @@
 //! Both state machines side by side, under the same clock.
 
-use super::catalog::{
-    definition, key, lane_name, limit_name, part, partition, payload, queue_name, spec,
+use crate::contract::histories::catalog::{
+    definition, key, lane_name, limit_name, part, partition, queue_name, spec,
 };
-use super::steps::{Fresh, Held, Outcome, Step};
-use crate::contract::{
-    Ask, CallState, CallsQuery, Configure, Cost, Histogram, LimitTotals, MeterName, MeterState,
-    Paid, QueueCounts, QueueState, QueueTotals, Receipt, Tally,
-};
+use crate::contract::histories::made::{call, scope, settlement};
+use crate::contract::histories::steps::{Fresh, Step};
+use crate::contract::histories::{beginning, compared_meter, compared_totals, queries};
+use crate::contract::{Ask, Configure, Cost, MeterName, MeterState, Paid, QueueState, Receipt};
 use crate::lanes::naive::Naive;
 use crate::lanes::{
     Act, CallId, Claim, Count, Door, Effect, End, Event, Explanation, Lease, NewCall, Revision,
-    Revive, Scheduler, Scope, Settle, Settlement, Watch, What, Write,
+    Revive, Scheduler, Watch, What, Write,
 };
-use crate::name::{Key, QueueName};
+use crate::name::Key;
 use crate::time::{Now, Span, Timestamp};
-use crate::toll::Toll;
-use crate::turn::Priority;
 use proptest::sample::Index;
 
 pub(super) struct World {
@@ -52,11 +49,8 @@ impl World {
         let (leases, receipts) = (vec![], vec![]);
         let (effects, events) = (vec![], vec![]);
         let mut world = Self { naive, scheduler, now, leases, receipts, calls: 0, effects, events };
-        for queue in 0..2 {
-            let _ = world.take(&Step::Queue(queue, queue));
-        }
-        for limit in 0..4 {
-            let _ = world.take(&Step::Limit(limit, Some(limit)));
+        for step in beginning() {
+            let _ = world.take(&step);
         }
         world
     }
@@ -69,6 +63,16 @@ impl World {
         let events = [self.naive.take_events(), self.events[told..].to_vec()];
         let [ones, others] = events.map(compared_events);
         [format!("{naive} {ones:?}"), format!("{scheduler} {others:?}")]
+    }
+
+    /// Closes both and opens them again: the scheduler from all that lasts of it.
+    pub(super) fn reopen(&mut self) {
+        let mut facts = Vec::new();
+        self.scheduler.snapshot(self.now, |fact| facts.push(fact));
+        self.scheduler = Scheduler::recovered(&facts);
+        self.scheduler.watch(Watch::Everything);
+        self.naive.begin_again(self.now);
+        let _ = self.naive.take_events();
     }
 
     /// What both answer, the naive reference first.
@@ -399,51 +403,8 @@ impl World {
     }
 
     fn call(&self, fresh: &Fresh) -> NewCall {
-        let after = |seconds: u64| self.now.wall.plus(Span::from_secs(seconds));
-        let tolls = fresh.tolls.iter().map(|(limit, part, weight, hears_feedback)| Toll {
-            limit: limit_name(*limit),
-            partition: partition(*part),
-            weight: *weight,
-            hears_feedback: *hears_feedback,
-        });
-        NewCall {
-            queue: queue_name(fresh.queue),
-            lane: lane_name(fresh.lane),
-            tolls: tolls.collect(),
-            priority: Priority::new(fresh.priority).unwrap(),
-            not_before: fresh.delay.map(after),
-            expires: fresh.expires.map(after),
-            dedupe: fresh.dedupe.map(key),
-            supersedes: fresh.supersedes.map(key),
-            payload: payload(fresh.body),
-        }
+        call(fresh, self.now)
     }
-}
-
-fn queries(queue: &QueueName, after: Option<CallId>, most: usize) -> Vec<CallsQuery> {
-    use CallState::{Dead, InFlight, NotDue, Resting, Waiting};
-    let query = |lane, state| CallsQuery { queue: queue.clone(), lane, state, after, most };
-    let states = [Waiting, NotDue, Resting, InFlight, Dead].map(Some);
-    let lanes = (0..3).map(|lane| query(Some(lane_name(lane)), None));
-    let of_lane = states.map(|state| query(Some(lane_name(0)), state));
-    let of_queue = states.map(|state| query(None, state));
-    lanes.chain(of_lane).chain(of_queue).chain([query(None, None)]).collect()
-}
-
-/// Without what was admitted there, for a meter that was forgotten counts anew, and without the waits.
-fn compared_meter(state: MeterState) -> MeterState {
-    let of_limit = LimitTotals { waited_ns: 0, ..state.of_limit };
-    MeterState { admitted: Tally::default(), of_limit, ..state }
-}
-
-/// Without how long anything took, and what claims left waiting.
-fn compared_totals(mut totals: QueueTotals) -> QueueTotals {
-    for counts in totals.counts.limits.values_mut() {
-        (counts.wanted, counts.granted) = (0, 0);
-    }
-    totals.counts.limits.retain(|_, counts| counts.unknown > 0);
-    let (dwell, lateness) = (Histogram::default(), Histogram::default());
-    QueueTotals { counts: QueueCounts { dwell, lateness, ..totals.counts }, ..totals }
 }
 
 /// Without the waits, which the reference does not tell, in one order of the calls: what is due at
@@ -464,32 +425,4 @@ fn nothing() -> [String; 2] {
 
 fn written<T: std::fmt::Debug, U: std::fmt::Debug>((naive, scheduler): (T, U)) -> [String; 2] {
     [format!("{naive:?}"), format!("{scheduler:?}")]
-}
-
-fn settlement(lease: Lease, outcome: &Outcome) -> Settle {
-    let seconds = |seconds: &u64| Span::from_secs(*seconds);
-    let settlement = match outcome {
-        Outcome::Done | Outcome::Cost(..) => Settlement::Done,
-        Outcome::Retry(after) => Settlement::Retry(after.as_ref().map(seconds)),
-        Outcome::Release => Settlement::Release,
-        Outcome::Dead => Settlement::Dead,
-        Outcome::Limited(pause) => Settlement::Limited(seconds(pause)),
-    };
-    let actual = match outcome {
-        Outcome::Cost(limit, cost) => vec![(limit_name(*limit), *cost)],
-        _ => vec![],
-    };
-    Settle {
-        actual,
-        report: format!("{outcome:?}").into_bytes().into(),
-        ..Settle::new(lease, settlement)
-    }
-}
-
-fn scope(held: &Held) -> Scope {
-    match held {
-        Held::Queue(queue) => Scope::Queue(queue_name(*queue)),
-        Held::Lane(queue, lane) => Scope::Lane(queue_name(*queue), lane_name(*lane)),
-        Held::Limit(limit) => Scope::Limit(limit_name(*limit)),
-    }
 }

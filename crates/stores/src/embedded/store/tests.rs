@@ -7,7 +7,6 @@ mod conforming;
 mod crashing;
 mod exporting;
 mod full;
-mod history;
 mod order;
 mod restoring;
 mod slices;

@@ -1,12 +1,12 @@
 //! Random histories told to the store and to the naive reference: the same answers, and after a
 //! crash nothing that was answered is lost.
 
-use super::history::{Seen, Step, beginning, step, tell, told};
 use super::{Machine, enqueue, queue, wait};
 use crate::embedded::disk::simulated::Fault;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use tollgate_core::contract::conformance::MetersStage;
+use tollgate_core::contract::histories::{Seen, Step, beginning, lasting, step, tell};
 use tollgate_core::contract::kept::Kept;
 use tollgate_core::contract::{Configure, Lanes, Meters};
 use tollgate_core::lanes::naive::Naive;
@@ -20,22 +20,12 @@ struct Twins {
     seen: [Seen; 2],
 }
 
-impl Machine {
-    /// Lets the time pass that a step takes.
-    pub(super) fn pass(&mut self, step: &Step) {
-        if let Step::Wait { millis } = step {
-            let before = *self.clock.lock().unwrap();
-            self.set_now(before.moved_to(before.at.plus(Span::from_millis((*millis).into()))));
-        }
-    }
-}
-
 impl Twins {
     fn new(seed: u64) -> Self {
-        let machine = Machine::new(seed);
-        let now = *machine.clock.lock().unwrap();
-        let naive = Kept::new(Naive::new(), now);
-        let mut twins = Self { machine, naive, seen: Default::default() };
+        let seen: [Seen; 2] = Default::default();
+        let now = seen[0].now;
+        let (machine, naive) = (Machine::at(seed, now.at), Kept::new(Naive::new(), now));
+        let mut twins = Self { machine, naive, seen };
         for step in beginning() {
             let _ = twins.step(&step);
         }
@@ -43,16 +33,16 @@ impl Twins {
     }
 
     fn step(&mut self, step: &Step) -> [String; 2] {
-        self.machine.pass(step);
-        self.naive.set_now(*self.machine.clock.lock().unwrap());
         let [one, other] = &mut self.seen;
+        self.naive.set_now(one.pass(step));
+        self.machine.set_now(other.pass(step));
         let naive = wait(tell(&self.naive, step, one));
         [naive, wait(tell(self.machine.store(), step, other))]
     }
 
     fn told(&self) -> [String; 2] {
         let [one, other] = &self.seen;
-        [wait(told(&self.naive, one)), wait(told(self.machine.store(), other))]
+        [wait(lasting(&self.naive, one)), wait(lasting(self.machine.store(), other))]
     }
 }
 

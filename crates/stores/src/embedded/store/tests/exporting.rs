@@ -1,6 +1,5 @@
 //! An export makes the same state elsewhere, and nothing else is taken for one.
 
-use super::history::{Seen, beginning, step, tell, told};
 use super::{Machine, enqueue, queue, wait};
 use crate::embedded::disk::Disk;
 use crate::embedded::disk::simulated::Host;
@@ -10,6 +9,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use std::sync::Arc;
 use tollgate_core::contract::conformance::MetersStage;
+use tollgate_core::contract::histories::{Seen, beginning, lasting, step, tell};
 use tollgate_core::contract::{Configure, Lanes, Meters};
 use tollgate_core::lanes::{Act, Claim, Effect, Kept, NewCall, Payload, Revision, Scope, Write};
 use tollgate_core::{Definition, Key, LaneName, Limit, LimitName, Partition, Span, Toll};
@@ -178,9 +178,10 @@ proptest! {
 
     #[test]
     fn an_import_is_what_was_exported(seed in any::<u64>(), steps in vec(step(), 1..60)) {
-        let (mut machine, mut seen) = (Machine::new(seed), Seen::default());
+        let mut seen = Seen::default();
+        let mut machine = Machine::at(seed, seen.now.at);
         for step in beginning().iter().chain(&steps) {
-            machine.pass(step);
+            machine.set_now(seen.pass(step));
             wait(tell(machine.store(), step, &mut seen));
         }
         machine.store = None;
@@ -193,7 +194,7 @@ proptest! {
         prop_assert_eq!(one, two);
         other.start();
         machine.start();
-        let [one, two] = [&machine, &other].map(|it| wait(told(it.store(), &seen)));
+        let [one, two] = [&machine, &other].map(|it| wait(lasting(it.store(), &seen)));
         prop_assert_eq!(one, two);
     }
 

@@ -1,11 +1,11 @@
-//! What can happen to lanes, at random, in a world small enough for things to meet.
+//! What can happen, at random, in a world small enough for things to meet.
 
 use proptest::prelude::*;
 use proptest::sample::Index;
 
 /// One thing that happens.
 #[derive(Debug, Clone)]
-pub(super) enum Step {
+pub enum Step {
     Enqueue(Vec<Fresh>),
     /// Calls that may wait for their limits to be defined, and the record that must be there.
     Park(Vec<Fresh>, Option<usize>),
@@ -76,20 +76,20 @@ pub(super) enum Step {
 
 /// A call to be.
 #[derive(Debug, Clone)]
-pub(super) struct Fresh {
-    pub(super) queue: usize,
-    pub(super) lane: usize,
-    pub(super) tolls: Vec<(usize, bool, u64, bool)>,
-    pub(super) priority: u64,
-    pub(super) delay: Option<u64>,
-    pub(super) expires: Option<u64>,
-    pub(super) dedupe: Option<usize>,
-    pub(super) supersedes: Option<usize>,
-    pub(super) body: usize,
+pub struct Fresh {
+    pub queue: usize,
+    pub lane: usize,
+    pub tolls: Vec<(usize, bool, u64, bool)>,
+    pub priority: u64,
+    pub delay: Option<u64>,
+    pub expires: Option<u64>,
+    pub dedupe: Option<usize>,
+    pub supersedes: Option<usize>,
+    pub body: usize,
 }
 
 #[derive(Debug, Clone)]
-pub(super) enum Outcome {
+pub enum Outcome {
     Done,
     Retry(Option<u64>),
     Release,
@@ -100,7 +100,7 @@ pub(super) enum Outcome {
 }
 
 #[derive(Debug, Clone)]
-pub(super) enum Held {
+pub enum Held {
     Queue(usize),
     Lane(usize, usize),
     Limit(usize),
@@ -123,7 +123,7 @@ fn fresh() -> impl Strategy<Value = Fresh> {
         rarely(0.1, 20),
         rarely(0.1, 20),
         prop::option::weighted(0.1, 0..2_usize),
-        (prop::option::weighted(0.1, 0..2_usize), prop_oneof![4 => 1..3_usize, 1 => 0..5_usize]),
+        (prop::option::weighted(0.1, 0..2_usize), prop_oneof![4 => 1..3_usize, 1 => 0..6_usize]),
     )
         .prop_map(
             |(queue, lane, tolls, priority, delay, expires, dedupe, (supersedes, body))| Fresh {
@@ -159,7 +159,7 @@ fn held() -> impl Strategy<Value = Held> {
     ]
 }
 
-pub(super) fn step() -> impl Strategy<Value = Step> {
+pub fn step() -> impl Strategy<Value = Step> {
     let starts = prop::collection::vec((any::<Index>(), outcome()), 1..4);
     let settle =
         (starts, prop::option::weighted(0.3, fresh()), prop::option::weighted(0.1, any::<Index>()));
@@ -217,4 +217,10 @@ pub(super) fn step() -> impl Strategy<Value = Step> {
             .prop_map(|(key, from, then)| Step::Count { key, from, then }),
         1 => (0..2_usize).prop_map(Step::Forget),
     ]
+}
+
+/// The limits and queues that every history begins with.
+pub fn beginning() -> Vec<Step> {
+    let limits = (0..4).map(|limit| Step::Limit(limit, Some(limit)));
+    (0..2).map(|queue| Step::Queue(queue, queue)).chain(limits).collect()
 }

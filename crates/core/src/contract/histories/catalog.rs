@@ -1,4 +1,4 @@
-//! What there is in the world of the properties: a few limits, queues and names, so that things meet.
+//! What there is in a history: a few limits, queues and names, so that things meet.
 
 use crate::lanes::{
     BodyPath, OnDead, Order, Payload, QueueSpec, QueueToll, Scalar, TollPartition, TollWeight,
@@ -10,7 +10,7 @@ use crate::time::Span;
 use crate::turn::Priority;
 
 /// Small enough that calls meet at them; the first weight that is too much is 5, 4, 3 or 4.
-pub(super) fn definition(rule: usize) -> Definition {
+pub fn definition(rule: usize) -> Definition {
     let second = Span::from_secs(1);
     let limit = match rule {
         0 => Limit::per(1, second).burst(4),
@@ -21,7 +21,7 @@ pub(super) fn definition(rule: usize) -> Definition {
     Definition::new(limit).unwrap()
 }
 
-pub(super) fn spec(which: usize) -> QueueSpec {
+pub fn spec(which: usize) -> QueueSpec {
     let few = QueueSpec {
         lease: Span::from_secs(10),
         failures_max: 3,
@@ -60,34 +60,36 @@ fn read_from_body() -> Vec<QueueToll> {
     ]
 }
 
-/// Some bodies are in an envelope.
-pub(super) fn payload(which: usize) -> Payload {
+/// Some bodies are in an envelope, and one is large.
+pub fn payload(which: usize) -> Payload {
     let bodies =
         ["", r#"{"w": 2}"#, r#"{"p": "part", "w": 9, "k": 1}"#, r#"{"p": 7, "w": 0}"#, "no"];
     let envelope: &[u8] = if which.is_multiple_of(2) { b"to whom" } else { b"" };
-    Payload::new(envelope, bodies[which].as_bytes()).unwrap()
+    let large = || format!(r#"{{"w": 1, "more": "{}"}}"#, "more".repeat(700));
+    let body = bodies.get(which).map_or_else(large, |body| (*body).to_owned());
+    Payload::new(envelope, body.as_bytes()).unwrap()
 }
 
-pub(super) fn queue_name(queue: usize) -> QueueName {
+pub fn queue_name(queue: usize) -> QueueName {
     QueueName::new(["one", "two"][queue]).unwrap()
 }
 
-pub(super) fn lane_name(lane: usize) -> LaneName {
+pub fn lane_name(lane: usize) -> LaneName {
     LaneName::new(["a", "b", "c"][lane]).unwrap()
 }
 
-pub(super) fn limit_name(limit: usize) -> LimitName {
+pub fn limit_name(limit: usize) -> LimitName {
     LimitName::new(["bucket", "sliding", "slots", "both", "comes"][limit]).unwrap()
 }
 
-pub(super) fn partition(is_given: bool) -> Option<Partition> {
+pub fn partition(is_given: bool) -> Option<Partition> {
     is_given.then(part)
 }
 
-pub(super) fn part() -> Partition {
+pub fn part() -> Partition {
     Partition::new("part").unwrap()
 }
 
-pub(super) fn key(key: usize) -> Key {
+pub fn key(key: usize) -> Key {
     Key::new(["first", "second"][key]).unwrap()
 }
