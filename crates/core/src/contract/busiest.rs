@@ -7,7 +7,7 @@ use crate::name::{LaneName, LimitName, QueueName};
 use std::cmp::Reverse;
 use std::collections::HashSet;
 
-/// How many lanes or meters one slice looks at: some tenths of a millisecond, for which others wait.
+/// How many lanes or meters one slice looks at: less than a millisecond, for which others wait.
 pub const BUSIEST_AT_ONCE: usize = 4_096;
 
 /// Which queues or limits are walked over, by name.

@@ -27,7 +27,6 @@ pub struct Route {
 
 /// All that can be asked.
 pub fn routes() -> Vec<Route> {
-    let open = |method, path, handler| Route { method, path, role: None, handler };
     let mut all = vec![
         route(Read, "GET", "/v1/limits", get(limits::list)),
         route(Admin, "PUT", "/v1/limits/{name}", put(limits::define)),
@@ -89,6 +88,16 @@ pub fn routes() -> Vec<Route> {
         route(Work, "POST", "/v1/receipts/{receipt}/settle", post(receipts::settle)),
         route(Work, "POST", "/v1/receipts/{receipt}/cancel", post(receipts::cancel)),
         route(Work, "POST", "/v1/receipts/{receipt}/renew", post(receipts::renew)),
+    ];
+    all.extend(of_flows());
+    all.extend(of_server());
+    all
+}
+
+/// Those of the server itself.
+fn of_server() -> [Route; 8] {
+    let open = |method, path, handler| Route { method, path, role: None, handler };
+    [
         route(Read, "POST", "/v1/forecast", post(forecast::ask)),
         route(Read, "GET", "/v1/audit", get(audit::list)),
         route(Read, "GET", "/v1/overview", get(overview::read)),
@@ -97,9 +106,7 @@ pub fn routes() -> Vec<Route> {
         open("GET", health::HEALTH, get(health::alive)),
         open("GET", health::READY, get(health::ready)),
         route(Read, "GET", "/openapi.json", get(openapi::read)),
-    ];
-    all.extend(of_flows());
-    all
+    ]
 }
 
 /// Those of workflows and runs.

@@ -71,7 +71,8 @@ pub async fn no_lane_is_passed_over_where_one_slice_ends(stage: impl Stage) {
     let found = world.busiest_lanes(&Among::EVERYTHING, 3).await;
     let mut names: Vec<_> = found.lanes.iter().map(|lane| lane.state.name.to_string()).collect();
     let mut expected = longest.to_vec();
-    (names.sort_unstable(), expected.sort_unstable());
+    names.sort_unstable();
+    expected.sort_unstable();
     assert_eq!(names, expected);
     let known = found.queues.iter().filter(|queue| queue.name.as_str() == "parallel");
     assert_eq!(known.map(|queue| queue.waiting).collect::<Vec<_>>(), [lanes as u64 + 3]);
