@@ -21,6 +21,8 @@ mod many;
 #[cfg(test)]
 mod nodes;
 #[cfg(test)]
+mod pictures;
+#[cfg(test)]
 mod push;
 #[cfg(test)]
 mod qstash;

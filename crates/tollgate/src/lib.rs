@@ -58,3 +58,7 @@ struct Readme;
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/effect.md")]
 struct Effect;
+
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/rules.md")]
+struct Rules;
