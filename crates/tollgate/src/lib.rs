@@ -60,5 +60,17 @@ struct Readme;
 struct Effect;
 
 #[cfg(doctest)]
+#[doc = include_str!("../../../docs/quickstart.md")]
+struct QuickStart;
+
+#[cfg(doctest)]
 #[doc = include_str!("../../../docs/rules.md")]
 struct Rules;
+
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/recipes.md")]
+struct Recipes;
+
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/coming-from.md")]
+struct ComingFrom;

@@ -53,6 +53,19 @@ fn every_invariant_names_a_test_that_exists() {
 }
 
 #[test]
+fn every_guarantee_names_a_test_that_exists() {
+    let page = document("docs/guarantees.md");
+    let tables = page.split("\n\n").filter(|part| part.starts_with('|'));
+    let rows: Vec<&str> = tables.flat_map(table_rows).collect();
+    assert!(rows.len() > 20, "docs/guarantees.md promises little: {rows:?}");
+    let functions = function_names();
+    assert_none(
+        rows.into_iter().filter(|row| !is_held(row, &functions)).map(str::to_owned),
+        "the last column names, in backticks, tests that exist:",
+    );
+}
+
+#[test]
 fn every_metric_of_the_dashboard_and_the_alerts_exists() {
     let metrics = document("docs/metrics.md");
     let pages = ["deploy/grafana/dashboards/tollgate.json", "deploy/alerts.yaml"];
