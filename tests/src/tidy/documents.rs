@@ -80,6 +80,34 @@ fn every_metric_of_the_dashboard_and_the_alerts_exists() {
 }
 
 #[test]
+fn every_alert_says_for_how_long_how_grave_and_what_to_do_first() {
+    let mut names = HashSet::new();
+    let alerts: Vec<&str> = document("deploy/alerts.yaml").split("- alert: ").skip(1).collect();
+    assert!(alerts.len() > 5, "few alerts: {alerts:?}");
+    let wanted = ["expr: ", "for: ", "severity: ", "summary: ", "runbook: "];
+    let faults = alerts.iter().filter_map(|alert| {
+        let name = alert.lines().next().unwrap_or_default();
+        let lacking: Vec<_> = wanted.iter().filter(|part| !alert.contains(**part)).collect();
+        let is_well = lacking.is_empty() && names.insert(name);
+        (!is_well).then(|| format!("{name}: {lacking:?}"))
+    });
+    assert_none(faults, "each has a name of its own and says all of it:");
+}
+
+#[test]
+fn the_dashboard_is_read_and_each_panel_asks_something() {
+    let text = document("deploy/grafana/dashboards/tollgate.json");
+    let dashboard: serde_json::Value = serde_json::from_str(text).unwrap();
+    let panels = dashboard["panels"].as_array().unwrap();
+    let mut ids = HashSet::new();
+    let faults = panels.iter().filter(|panel| {
+        let asks = panel["targets"].as_array().is_some_and(|targets| !targets.is_empty());
+        !asks || !ids.insert(panel["id"].as_u64())
+    });
+    assert_none(faults.map(|panel| panel["title"].to_string()), "no id of its own, or no target:");
+}
+
+#[test]
 fn the_changelog_keeps_its_form() {
     let headings = document("CHANGELOG.md").lines().filter(|line| line.starts_with('#'));
     let headings: Vec<&str> = headings.collect();
