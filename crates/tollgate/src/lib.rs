@@ -74,3 +74,11 @@ struct Recipes;
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/coming-from.md")]
 struct ComingFrom;
+
+#[cfg(all(doctest, feature = "test-kit"))]
+#[doc = include_str!("../../../docs/flows.md")]
+struct FlowsPage;
+
+#[cfg(all(doctest, feature = "redis"))]
+#[doc = include_str!("../../../docs/shared.md")]
+struct SharedPage;
