@@ -1,7 +1,7 @@
 //! The busiest lanes and meters, of all or of some.
 
 use super::*;
-use crate::contract::{Among, BUSIEST_AT_ONCE, BusyLanes, BusyMeters, Onward};
+use crate::contract::{Among, BusyLanes, BusyMeters, Onward};
 
 impl<S: Stage> World<S> {
     /// All slices, joined.
@@ -57,25 +57,6 @@ pub async fn the_lanes_with_most_that_wait_come_first(stage: impl Stage) {
     assert_eq!(named(&world.busiest_lanes(&some, 9).await), [("parallel", "c", 3)]);
     let none = world.busiest_lanes(&Among::One("none".to_owned()), 9).await;
     assert_eq!(none, BusyLanes::default());
-}
-
-pub async fn no_lane_is_passed_over_where_one_slice_ends(stage: impl Stage) {
-    let mut world = World::new(stage).await;
-    let lanes = BUSIEST_AT_ONCE * 2 + 10;
-    let enqueue = (0..lanes).map(|lane| call("parallel", &lane.to_string())).collect();
-    let _ = world.act(Act { enqueue, ..Act::default() }).await.unwrap();
-    let longest = [7, BUSIEST_AT_ONCE + 7, lanes - 1].map(|lane| lane.to_string());
-    for lane in &longest {
-        world.enqueue(call("parallel", lane)).await;
-    }
-    let found = world.busiest_lanes(&Among::EVERYTHING, 3).await;
-    let mut names: Vec<_> = found.lanes.iter().map(|lane| lane.state.name.to_string()).collect();
-    let mut expected = longest.to_vec();
-    names.sort_unstable();
-    expected.sort_unstable();
-    assert_eq!(names, expected);
-    let known = found.queues.iter().filter(|queue| queue.name.as_str() == "parallel");
-    assert_eq!(known.map(|queue| queue.waiting).collect::<Vec<_>>(), [lanes as u64 + 3]);
 }
 
 pub async fn the_meters_where_most_stand_come_first(stage: impl Stage) {

@@ -240,7 +240,6 @@ macro_rules! lanes_conformance {
                 records_are_found_by_how_their_keys_begin;
             busiest:
                 the_lanes_with_most_that_wait_come_first,
-                no_lane_is_passed_over_where_one_slice_ends,
                 the_meters_where_most_stand_come_first,
                 a_limit_is_told_with_who_is_at_all_its_meters;
             operated:

@@ -166,3 +166,39 @@ fn parts(
     }
     (parts, None)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lanes::act::Act;
+    use crate::lanes::call::NewCall;
+    use crate::lanes::queue::QueueSpec;
+    use crate::name::{LaneName, QueueName};
+
+    fn call(lane: usize) -> NewCall {
+        let name = LaneName::new(&lane.to_string()).unwrap();
+        NewCall::new(QueueName::new("q").unwrap(), name)
+    }
+
+    #[test]
+    fn no_lane_is_passed_over_where_one_slice_ends() {
+        let (mut scheduler, now) = (Scheduler::new(), Now::default());
+        let queue = QueueName::new("q").unwrap();
+        scheduler.define_queue(&queue, QueueSpec::default(), now).unwrap();
+        let lanes = BUSIEST_AT_ONCE * 2 + 10;
+        let longest = [7, BUSIEST_AT_ONCE + 7, lanes - 1];
+        let enqueue = (0..lanes).chain(longest).map(call).collect();
+        let _ = scheduler.act(Act { enqueue, ..Act::default() }, now).unwrap();
+        let (mut all, mut next, mut slices) = (BusyLanes::default(), Some(Onward::default()), 0);
+        while let Some(from) = next {
+            let slice = scheduler.busiest_lanes(&Among::EVERYTHING, 3, from);
+            (next, slices) = (slice.next, slices + 1);
+            all.join(slice, 3);
+        }
+        let names = all.lanes.iter().map(|lane| lane.state.name.to_string());
+        let mut expected = longest.map(|lane| lane.to_string());
+        expected.sort_unstable();
+        assert_eq!((names.collect::<Vec<_>>(), slices), (expected.to_vec(), 3));
+        assert_eq!((all.queues.len(), all.queues[0].waiting), (1, lanes as u64 + 3));
+    }
+}
