@@ -393,7 +393,8 @@ impl<S: Lanes + 'static> Engine<S> {
         most: usize,
         wait: impl Into<Span>,
     ) -> Result<Vec<Claimed>, Error> {
-        self.parts.claim(&open_queue_name(queue)?, most, wait.into(), None).await
+        let wait: Span = wait.into();
+        self.parts.claim(&open_queue_name(queue)?, most, wait, None).await
     }
 
     /// Like [`Self::claim`], with leases of this length instead of the queue's.
@@ -404,7 +405,8 @@ impl<S: Lanes + 'static> Engine<S> {
         wait: impl Into<Span>,
         lease: impl Into<Span>,
     ) -> Result<Vec<Claimed>, Error> {
-        self.parts.claim(&open_queue_name(queue)?, most, wait.into(), Some(lease.into())).await
+        let wait: Span = wait.into();
+        self.parts.claim(&open_queue_name(queue)?, most, wait, Some(lease.into())).await
     }
 
     /// Starts calls of a queue of runs.

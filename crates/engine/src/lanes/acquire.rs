@@ -3,6 +3,7 @@
 //! Who waits asks for its call by the name of its lane. One chore claims for all of them. What is left
 //! of a process that ended is claimed by nobody who knows it, and is taken back.
 
+use super::claims::Patience;
 use super::holds::{Doing, KeptPass};
 use super::{Engine, Parts};
 use crate::ask::Ask;
@@ -264,8 +265,11 @@ impl<S: Lanes + 'static> Parts<S> {
     async fn call_all(&self) {
         let Ok(queue) = QueueName::new(&self.waiting.queue) else { return };
         let mut looked = self.pulse.clock.now();
+        // Between two claims, too, somebody asks: nobody may overtake those who wait.
+        let _asking = self.claims.come(&queue, Timestamp::MAX, &self.pulse);
+        let patience = Patience { wait: WAIT, lingers: WAIT };
         loop {
-            let claimed = match self.claim(&queue, MOST, WAIT, Some(HOLD)).await {
+            let claimed = match self.claim(&queue, MOST, patience, Some(HOLD)).await {
                 Ok(claimed) => claimed,
                 Err(error) if error.may_pass() => {
                     tracing::warn!(%error, "nobody can be called who waits for a pass");

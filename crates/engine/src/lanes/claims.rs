@@ -23,6 +23,20 @@ const WAIT_MAX: Span = Span::from_hours(1);
 /// by itself: half of what a start may be late.
 pub(super) const BACK_WITHIN: Span = Span::from_nanos(500_000);
 
+/// How long one claim waits.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Patience {
+    pub(super) wait: Span,
+    /// For how much longer the store takes it to ask: whoever comes back by then has been there all the time.
+    pub(super) lingers: Span,
+}
+
+impl From<Span> for Patience {
+    fn from(wait: Span) -> Self {
+        Self { wait, lingers: Span::ZERO }
+    }
+}
+
 #[derive(Default)]
 pub(super) struct Claims {
     queues: Mutex<HashMap<QueueName, Queue>>,
@@ -106,7 +120,13 @@ impl Claims {
         all.told_at = all.told_at.min(who.told_at);
     }
 
-    fn come(self: &Arc<Self>, queue: &QueueName, until: Timestamp, pulse: &Arc<Pulse>) -> Place {
+    /// Takes a place in the line of a queue until then.
+    pub(super) fn come(
+        self: &Arc<Self>,
+        queue: &QueueName,
+        until: Timestamp,
+        pulse: &Arc<Pulse>,
+    ) -> Place {
         let mut queues = self.queues.lock();
         let found = queues.entry(queue.clone()).or_default();
         *found.until.entry(until).or_default() += 1;
@@ -119,7 +139,7 @@ impl Claims {
 }
 
 /// One who waits.
-struct Place {
+pub(super) struct Place {
     claims: Arc<Claims>,
     queue: QueueName,
     until: Timestamp,
@@ -175,19 +195,20 @@ impl<S: Lanes> Parts<S> {
         &self,
         queue: &QueueName,
         most: usize,
-        wait: Span,
+        patience: impl Into<Patience>,
         lease: Option<Span>,
     ) -> Result<Vec<Claimed>, Error> {
         let most = most.min(CLAIM_MAX);
         if most == 0 {
             return Ok(Vec::new());
         }
+        let Patience { wait, lingers } = patience.into();
         let until = self.pulse.clock.now().plus(wait.min(WAIT_MAX));
         let mut place = self.claims.come(queue, until, &self.pulse);
         loop {
             let asks = until.since(self.pulse.clock.now());
             place.is_asking = !asks.is_zero();
-            let claim = Claim { queue: queue.clone(), most, lease, asks };
+            let claim = Claim { queue: queue.clone(), most, lease, asks: asks.plus(lingers) };
             let claimed = self.store.claim(claim).await?;
             (place.is_woken, place.has_calls) = (false, !claimed.is_empty());
             if claimed.len() >= most {
