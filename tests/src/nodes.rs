@@ -1,6 +1,7 @@
 //! A store in PostgreSQL that many nodes share.
 
 mod beginning;
+mod compared;
 mod conforming;
 mod enqueued;
 mod history;
