@@ -15,6 +15,8 @@ mod gate;
 #[cfg(test)]
 mod http;
 #[cfg(test)]
+mod kept;
+#[cfg(test)]
 mod lanes;
 #[cfg(test)]
 mod many;

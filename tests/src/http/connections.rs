@@ -1,13 +1,14 @@
 //! Connections: many requests on one, slow clients, and an end that loses no answer.
 
 use super::client::request;
-use super::started::{JSON, Started};
+use super::started::{JSON, Kept, Started};
 use std::future::pending;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
-use tollgate_server::OPENAPI;
+use tollgate::Limit;
+use tollgate_server::{OPENAPI, Settings};
 
 /// Rounds of two requests. A reply that waits for the first to be acknowledged waits for 40 ms, so
 /// that all of them would take far longer than they get.
@@ -16,7 +17,9 @@ const ROUNDS_TIME: Duration = Duration::from_secs(4);
 
 #[tokio::test]
 async fn pipelined_replies_are_not_held_back() {
-    let server = Started::per_second("stripe", 1_000_000).await;
+    // A commit takes as long as it takes: what is looked at is the connection.
+    let server = Started::on(Kept::InMemory, Settings::new(([127, 0, 0, 1], 0).into())).await;
+    server.gate.limit("stripe", Limit::per_second(1_000_000)).await.unwrap();
     let body = "{\"tolls\":[{\"limit\":\"stripe\"}]}";
     let one = request("POST", "/v1/consume", &[JSON], body);
     let mut client = server.client().await;

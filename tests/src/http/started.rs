@@ -1,6 +1,7 @@
 //! A server in this process, on any free port, with a clock that is moved by hand.
 
 use super::client::{Answer, Client, request};
+use crate::kept::opened;
 use serde_json::{Value, json};
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -15,18 +16,6 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Declares a body as JSON.
 pub(crate) const JSON: (&str, &str) = ("content-type", "application/json");
-
-/// What is kept in a folder; with `TOLLGATE_TESTS_ON_POSTGRES`, in a schema of its name.
-async fn opened(folder: &tempfile::TempDir, clock: &ManualClock) -> Tollgate {
-    let builder = Tollgate::builder().clock(clock.clone());
-    if std::env::var_os("TOLLGATE_TESTS_ON_POSTGRES").is_none() {
-        return builder.open(folder.path()).await.unwrap();
-    }
-    let name = folder.path().file_name().unwrap().to_string_lossy().to_lowercase();
-    let schema = name.replace(|letter: char| !letter.is_ascii_alphanumeric(), "");
-    let builder = builder.store_time(clock.clone()).prefix(&format!("http_{schema}"));
-    builder.connect(crate::servers::postgres::shared()).await.unwrap()
-}
 
 /// Where limits and calls are.
 pub(crate) enum Kept {
