@@ -1,4 +1,4 @@
-//! Runs of step machines, in a folder, on a clock that the test moves.
+//! Runs of step machines, on a clock that the test moves.
 
 mod children;
 mod cleared;

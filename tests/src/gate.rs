@@ -1,4 +1,4 @@
-//! A gate that is opened in a folder, as Rust users have it, on a clock that the test moves.
+//! A gate that is opened, as Rust users have it, on a clock that the test moves.
 
 mod audit;
 mod coming;
@@ -13,6 +13,7 @@ mod totals;
 mod uses;
 mod workers;
 
+use crate::kept::opened;
 use std::future::Future;
 use std::time::Duration;
 use tempfile::TempDir;
@@ -24,7 +25,7 @@ use tollgate::{Call, Limit, ManualClock, Timestamp, Tollgate, toll};
 /// Longest real time that a test waits for something that happens at once.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A gate in a folder, and the clock it goes by.
+/// A gate, the clock it goes by, and the folder that it is in, or that its schema is named after.
 pub(crate) struct Opened {
     gate: Option<Tollgate>,
     pub(crate) clock: ManualClock,
@@ -34,7 +35,7 @@ pub(crate) struct Opened {
 impl Opened {
     pub(crate) async fn new() -> Self {
         let (clock, folder) = (ManualClock::new(), tempfile::tempdir().unwrap());
-        let gate = Tollgate::builder().clock(clock.clone()).open(folder.path()).await.unwrap();
+        let gate = opened(&folder, &clock).await;
         Self { gate: Some(gate), clock, folder }
     }
 
@@ -55,8 +56,7 @@ impl Opened {
         if let Some(gate) = self.gate.take() {
             patiently(gate.shut_down()).await;
         }
-        let builder = Tollgate::builder().clock(self.clock.clone());
-        let gate = builder.open(self.folder.path()).await.unwrap();
+        let gate = opened(&self.folder, &self.clock).await;
         Self { gate: Some(gate), ..self }
     }
 
