@@ -5,6 +5,7 @@ mod bodies;
 mod calls;
 pub(crate) mod client;
 mod connections;
+mod console;
 mod consume;
 mod dead;
 mod description;

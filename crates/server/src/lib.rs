@@ -18,6 +18,7 @@ mod access;
 pub mod cli;
 mod clock;
 mod config;
+mod console;
 mod handed_out;
 mod http;
 mod lease;

@@ -7,7 +7,15 @@ use tollgate_server::{Server, Settings, StartError, Token, TokenSpec, routes};
 #[tokio::test]
 async fn an_unknown_route_is_said_to_be_unknown() {
     let server = Started::new().await;
-    for path in ["/", "/v1", "/v1/limits/", "/v1/limit", "/v3/limits", "/v1/limits/a/b/c", "//"] {
+    for path in [
+        "/console/nothing",
+        "/v1",
+        "/v1/limits/",
+        "/v1/limit",
+        "/v3/limits",
+        "/v1/limits/a/b/c",
+        "//",
+    ] {
         let answer = server.get(path).await;
         assert!(answer.problem(404, "unknown_route").contains("/openapi.json"));
     }

@@ -1,7 +1,7 @@
 //! What every file looks like: first line, length, names, and what has no place in it.
 
 use super::assert_none;
-use super::repository::{File, code, files, rust_files, words};
+use super::repository::{File, code, console_files, files, rust_files, words};
 
 /// A file this long has two subjects.
 const LINES_MAX: usize = 500;
@@ -39,15 +39,25 @@ fn every_file_says_what_it_is_for() {
 }
 
 #[test]
+fn every_file_of_the_console_says_what_it_is_for() {
+    let silent = console_files().filter(|file| {
+        let first = file.text.lines().next().unwrap_or_default();
+        !first.starts_with("// ") && !first.starts_with("/* ")
+    });
+    assert_none(paths(silent), "the first line says what the file is for, after `//` or `/*`:");
+}
+
+#[test]
 fn no_file_is_long() {
-    let long = rust_files().filter(|file| file.text.lines().count() > LINES_MAX);
+    let all = rust_files().chain(console_files());
+    let long = all.filter(|file| file.text.lines().count() > LINES_MAX);
     assert_none(paths(long), &format!("split these by subject, they pass {LINES_MAX} lines:"));
 }
 
 #[test]
 fn no_module_is_called_utils() {
-    let unnamed = rust_files().filter(|file| {
-        let stem = file.path.rsplit('/').next().and_then(|name| name.strip_suffix(".rs"));
+    let unnamed = rust_files().chain(console_files()).filter(|file| {
+        let stem = file.path.rsplit('/').next().and_then(|name| name.split('.').next());
         stem.is_some_and(|stem| EMPTY_FILE_NAMES.contains(&stem))
     });
     assert_none(paths(unnamed), "name these after their subject:");
@@ -67,7 +77,7 @@ fn no_name_is_an_empty_word() {
 
 #[test]
 fn nothing_is_left_for_later() {
-    let faults = rust_files().flat_map(|file| {
+    let faults = rust_files().chain(console_files()).flat_map(|file| {
         file.lines_where(|line| {
             words(line).any(|word| LATER_WORDS.contains(&word))
                 || LATER_CODE.iter().any(|later| line.contains(later))

@@ -6,7 +6,7 @@ use std::process::Command;
 use std::sync::LazyLock;
 
 /// What git would not list either, for a tree that came without git.
-const NOT_OURS: [&str; 3] = [".git", "target", "tollgate-data"];
+const NOT_OURS: [&str; 4] = [".git", "target", "tollgate-data", "node_modules"];
 
 /// One file, its path relative to the repository and with `/` on every system.
 pub(super) struct File {
@@ -34,6 +34,16 @@ pub(super) fn files() -> &'static [File] {
 /// Every Rust source file.
 pub(super) fn rust_files() -> impl Iterator<Item = &'static File> {
     files().iter().filter(|file| file.path.ends_with(".rs"))
+}
+
+/// Every source file of the console; what is built of them is left out.
+pub(super) fn console_files() -> impl Iterator<Item = &'static File> {
+    let files = files().iter().filter(|file| file.path.starts_with("crates/server/console/"));
+    let is_source = |file: &&File| {
+        let endings = [".ts", ".tsx", ".mjs", ".css"];
+        !file.path.contains("/dist/") && endings.iter().any(|ending| file.path.ends_with(ending))
+    };
+    files.filter(is_source)
 }
 
 /// The file at `path`, if there is one.

@@ -6,6 +6,7 @@ use super::origin::is_foreign;
 use super::problem::{Problem, kinds, written};
 use super::roles::RoleTable;
 use crate::access::Role;
+use crate::console::Console;
 use crate::qstash::Face;
 use axum::Router;
 use axum::body::Body;
@@ -28,11 +29,13 @@ pub(crate) struct Door {
     roles: RoleTable,
     router: TowerToHyperService<Router>,
     face: Face,
+    console: Console,
 }
 
 impl Door {
     pub(super) fn new(app: Arc<App>, roles: RoleTable, router: Router, face: Face) -> Self {
-        Self { app, roles, router: TowerToHyperService::new(router), face }
+        let (router, console) = (TowerToHyperService::new(router), Console::new());
+        Self { app, roles, router, face, console }
     }
 
     /// Answers a request if it may come in, and traces the answer.
@@ -53,6 +56,11 @@ impl Door {
             let answered = Box::pin(self.face.answer(request.map(Body::new), peer)).await;
             self.app.figures.count(&answered);
             return answered;
+        }
+        if Console::is_at(request.uri().path()) {
+            let (method, uri) = (request.method().clone(), request.uri().clone());
+            let answered = self.console.answer(method, uri, request.headers()).await;
+            return self.written(answered, &Caller::ANYONE);
         }
         let caller = match self.caller(&request) {
             Ok(caller) => caller,

@@ -58,7 +58,7 @@ impl Problem {
     }
 
     /// Adds a header to the answer.
-    pub(super) fn header(mut self, name: HeaderName, value: HeaderValue) -> Self {
+    pub(crate) fn header(mut self, name: HeaderName, value: HeaderValue) -> Self {
         self.0.headers.push((name, value));
         self
     }
@@ -144,13 +144,13 @@ impl Problem {
     }
 }
 
-pub(super) async fn unknown_route(uri: Uri) -> Problem {
+pub(crate) async fn unknown_route(uri: Uri) -> Problem {
     let detail = format!("there is nothing at {}: see /openapi.json for what there is", uri.path());
     Problem::new(kinds::UNKNOWN_ROUTE, detail)
 }
 
 /// The router adds the header `Allow`.
-pub(super) async fn method_not_allowed(method: Method, uri: Uri) -> Problem {
+pub(crate) async fn method_not_allowed(method: Method, uri: Uri) -> Problem {
     let detail = format!("{method} is not for {}: see the header Allow", uri.path());
     Problem::new(kinds::METHOD_NOT_ALLOWED, detail)
 }

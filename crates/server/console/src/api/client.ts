@@ -1,0 +1,89 @@
+// The one way to the API: a request with its token, and problems as errors that say what to do.
+import { isTokenWanted, token } from "../session";
+
+/** One request, as data: it can be shown before it is sent. */
+export interface Request {
+  method: "GET" | "PUT" | "POST" | "DELETE";
+  path: string;
+  body?: unknown;
+}
+
+/** What the server said is wrong, as RFC 9457 has it. */
+export class Problem extends Error {
+  constructor(
+    readonly status: number,
+    readonly code: string,
+    detail: string,
+  ) {
+    super(detail);
+  }
+}
+
+/** Who the audit log names; with a token, the server adds that token's name. */
+const ACTOR = "console";
+
+/** A path whose parts are names: path`/v1/limits/${name}`. */
+export function path(texts: TemplateStringsArray, ...names: string[]): string {
+  return texts.reduce((whole, text, index) => whole + encodeURIComponent(names[index - 1] ?? "") + text);
+}
+
+/** A path with a query; what is empty is left out. */
+export function query(at: string, fields: Record<string, string | number | undefined>): string {
+  const given = new URLSearchParams();
+  for (const [name, value] of Object.entries(fields)) {
+    if (value !== undefined && value !== "") given.set(name, String(value));
+  }
+  const text = given.toString();
+  return text ? `${at}?${text}` : at;
+}
+
+export async function get<T>(at: string, signal?: AbortSignal): Promise<T> {
+  return (await open({ method: "GET", path: at }, signal)).json() as Promise<T>;
+}
+
+export async function getText(at: string, signal?: AbortSignal): Promise<string> {
+  return (await open({ method: "GET", path: at }, signal)).text();
+}
+
+export async function send<T>(request: Request): Promise<T> {
+  return (await open(request)).json() as Promise<T>;
+}
+
+/** Sends a request and hands over the answer once its head is there. */
+export async function open(request: Request, signal?: AbortSignal, more?: HeadersInit): Promise<Response> {
+  const headers = new Headers(more);
+  if (token.value) headers.set("authorization", `Bearer ${token.value}`);
+  if (request.method !== "GET") headers.set("tollgate-actor", ACTOR);
+  if (request.body !== undefined) headers.set("content-type", "application/json");
+  const body = request.body === undefined ? null : JSON.stringify(request.body);
+  const options: RequestInit = { method: request.method, headers, body, cache: "no-store", credentials: "omit" };
+  if (signal) options.signal = signal;
+  const shown = token.value;
+  const response = await fetch(request.path, options);
+  if (response.ok) return response;
+  // Another token may have been given meanwhile.
+  if (response.status === 401 && shown === token.value) isTokenWanted.set(true);
+  throw await problemOf(response);
+}
+
+async function problemOf(response: Response): Promise<Problem> {
+  const told: unknown = await response.json().catch(() => ({}));
+  const { code, detail } = told as { code?: string; detail?: string };
+  return new Problem(response.status, code ?? "unknown", detail ?? `the server answered ${response.status}`);
+}
+
+/** The same request for a terminal. */
+export function asCurl(request: Request): string {
+  const parts = ["curl"];
+  if (request.method !== "GET") parts.push(`-X ${request.method}`);
+  parts.push(quoted(location.origin + request.path));
+  if (token.value) parts.push(`-H "authorization: Bearer $TOLLGATE_TOKEN"`);
+  if (request.body !== undefined) {
+    parts.push(`-H 'content-type: application/json' -d ${quoted(JSON.stringify(request.body))}`);
+  }
+  return parts.join(" ");
+}
+
+function quoted(text: string): string {
+  return `'${text.replaceAll("'", `'\\''`)}'`;
+}

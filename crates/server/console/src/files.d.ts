@@ -1,0 +1,2 @@
+// What is imported for its effect alone.
+declare module "*.css";

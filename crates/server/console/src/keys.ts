@@ -1,0 +1,34 @@
+// The keyboard: `/` searches, `g` and a letter goes to a page, `?` helps, `.` holds the page still.
+import { isHeld } from "./live";
+import { go } from "./route";
+import { Store } from "./store";
+
+export type Opened = "search" | "help" | null;
+
+/** What is open over the page. */
+export const opened = new Store<Opened>(null);
+
+/** How long after `g` a letter still means a page. */
+const LETTER_MS = 1_500;
+
+export function onKeys(pages: readonly { id: string; key: string }[]): () => void {
+  let pressedAt = -Infinity;
+  const heard = (event: KeyboardEvent) => {
+    if (event.ctrlKey || event.metaKey || event.altKey || isTyping(event.target)) return;
+    const page = performance.now() - pressedAt < LETTER_MS && pages.find((page) => page.key === event.key);
+    pressedAt = -Infinity;
+    if (page) go(page.id);
+    else if (event.key === "g") pressedAt = performance.now();
+    else if (event.key === "/") opened.set("search");
+    else if (event.key === "?") opened.set("help");
+    else if (event.key === ".") isHeld.set(!isHeld.value);
+    else return;
+    event.preventDefault();
+  };
+  addEventListener("keydown", heard);
+  return () => removeEventListener("keydown", heard);
+}
+
+function isTyping(target: EventTarget | null): boolean {
+  return target instanceof Element && target.closest("input, textarea, select, dialog") !== null;
+}

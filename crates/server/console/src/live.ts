@@ -1,0 +1,74 @@
+// Looks that stay fresh: asked again and again while someone sees the page.
+import { useEffect, useRef, useState } from "preact/hooks";
+import { token } from "./session";
+import { Store, useStore } from "./store";
+
+/** Everyone holds still, to read in peace. */
+export const isHeld = new Store(false);
+
+/** How long after a failure it is asked again. */
+const AGAIN_MS = 2_000;
+
+export interface Live<T> {
+  /** The last answer, also while the next does not come. */
+  data: T | undefined;
+  error: Error | undefined;
+  refresh(): void;
+}
+
+/** Loads now and every so often; anew when one of `on` is another, or the token. */
+export function useLive<T>(
+  load: (signal: AbortSignal) => Promise<T>,
+  everyMs: number,
+  on: readonly unknown[],
+): Live<T> {
+  const [state, setState] = useState<{ data?: T; error?: Error; of: string }>({ of: "" });
+  const shown = useStore(token);
+  const key = JSON.stringify([on, shown]);
+  const loader = useRef(load);
+  loader.current = load;
+  const refresh = useRef(() => {});
+
+  useEffect(() => {
+    const ends = new AbortController();
+    let timer: ReturnType<typeof setTimeout> | undefined;
+    let asked = 0;
+    const isIdle = () => document.hidden || isHeld.value;
+    const look = async () => {
+      clearTimeout(timer);
+      const mine = ++asked;
+      let rest = everyMs;
+      try {
+        const data = await loader.current(ends.signal);
+        if (ends.signal.aborted || mine !== asked) return;
+        setState({ data, of: key });
+      } catch (error) {
+        if (ends.signal.aborted || mine !== asked) return;
+        rest = Math.max(rest, AGAIN_MS);
+        setState((before) => ({ ...(before.of === key ? before : {}), error: error as Error, of: key }));
+      }
+      if (!isIdle()) timer = setTimeout(look, rest);
+    };
+    const resume = () => {
+      clearTimeout(timer);
+      if (!isIdle()) void look();
+    };
+    refresh.current = () => void look();
+    document.addEventListener("visibilitychange", resume);
+    const unsubscribe = isHeld.subscribe(resume);
+    void look();
+    return () => {
+      ends.abort();
+      clearTimeout(timer);
+      document.removeEventListener("visibilitychange", resume);
+      unsubscribe();
+    };
+  }, [key, everyMs]);
+
+  const isCurrent = state.of === key;
+  return {
+    data: isCurrent ? state.data : undefined,
+    error: isCurrent ? state.error : undefined,
+    refresh: () => refresh.current(),
+  };
+}

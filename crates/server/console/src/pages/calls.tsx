@@ -1,0 +1,232 @@
+// Calls: those that have not ended by queue, those that have in the history, and any by its id.
+import { useState } from "preact/hooks";
+import { get, path, query } from "../api/client";
+import type { CallEvent, CallPage, CallView, HistoryPage } from "../api/shapes";
+import { go, href, refine, type Route } from "../route";
+import { usePages } from "../paging";
+import { CallLink, StateMark, Tolls, eventInWords, toneOfEvent, triesOf } from "../parts/callmarks";
+import { Empty, server } from "../parts/empty";
+import { Mark } from "../parts/marks";
+import { Loading, Trouble } from "../parts/notice";
+import { Head, Panel, Tabs } from "../parts/page";
+import { QueueFilter } from "../parts/queuefilter";
+import { Table, type Column } from "../parts/table";
+import { When } from "../parts/time";
+import { CallStory } from "./calls/story";
+
+const PAGE = 500;
+
+const VIEWS = [
+  { id: "now", title: "Not ended" },
+  { id: "history", title: "History" },
+] as const;
+
+const STATES = ["waiting", "not_due", "resting", "in_flight", "dead"];
+const ENDS = ["done", "dead", "cancelled", "expired", "superseded", "dropped"];
+
+export function CallsPage({ route }: { route: Route }) {
+  const [id] = route.names;
+  return id === undefined ? <CallList filters={route.filters} /> : <CallStory id={id} />;
+}
+
+function CallList({ filters }: { filters: URLSearchParams }) {
+  const view = filters.get("view") === "history" ? "history" : "now";
+  const [queue, lane] = [filters.get("queue") ?? "", filters.get("lane") ?? ""];
+  return (
+    <>
+      <Head
+        title="Calls"
+        says="What waits and is under way, and what came of the rest. The logs of other products are here."
+      >
+        <Tabs label="Which calls" of={VIEWS} chosen={view} choose={(view) => refine({ view, queue })} />
+      </Head>
+      <div class="filters">
+        <FindCall />
+        {view === "now" ? (
+          <QueueFilter queue={queue} lane={lane} most="waiting" />
+        ) : (
+          <QueueFilter queue={queue} lane={lane} />
+        )}
+        {view === "now" ? (
+          <Choice name="state" label="State" of={STATES} filters={filters} />
+        ) : (
+          <Choice name="end" label="End" of={ENDS} filters={filters} />
+        )}
+        {view === "history" && <Instant name="from" label="From" filters={filters} />}
+        {view === "history" && <Instant name="to" label="Before" filters={filters} />}
+      </div>
+      {view === "history" ? (
+        <History filters={filters} />
+      ) : queue ? (
+        <Living queue={queue} lane={lane} state={filters.get("state") ?? ""} />
+      ) : (
+        <NoCall />
+      )}
+    </>
+  );
+}
+
+function FindCall() {
+  const [id, setId] = useState("");
+  const submit = (event: Event) => {
+    event.preventDefault();
+    if (id.trim()) go("calls", [id.trim()]);
+  };
+  return (
+    <form onSubmit={submit} role="search">
+      <label>
+        Call
+        <input value={id} placeholder="Its id" onInput={(event) => setId(event.currentTarget.value)} />
+      </label>
+    </form>
+  );
+}
+
+function Choice({ name, label, of, filters }: { name: string; label: string; of: string[]; filters: URLSearchParams }) {
+  return (
+    <label>
+      {label}
+      <select value={filters.get(name) ?? ""} onChange={(event) => refine({ [name]: event.currentTarget.value })}>
+        <option value="">Any</option>
+        {of.map((value) => (
+          <option value={value}>{value.replace("_", " ")}</option>
+        ))}
+      </select>
+    </label>
+  );
+}
+
+/** An instant in the reader's own time, kept as the API has it. */
+function Instant({ name, label, filters }: { name: string; label: string; filters: URLSearchParams }) {
+  const at = filters.get(name);
+  const local = at
+    ? new Date(new Date(at).getTime() - new Date().getTimezoneOffset() * 60_000).toISOString().slice(0, 16)
+    : "";
+  return (
+    <label>
+      {label}
+      <input
+        type="datetime-local"
+        value={local}
+        onChange={(event) =>
+          refine({ [name]: event.currentTarget.value ? new Date(event.currentTarget.value).toISOString() : "" })
+        }
+      />
+    </label>
+  );
+}
+
+const LIVING: Column<CallView>[] = [
+  { title: "Call", width: "130px", cell: (call) => <CallLink id={call.id} /> },
+  { title: "State", width: "110px", cell: (call) => <StateMark state={call.state} /> },
+  { title: "Lane", cell: (call) => <span title={call.lane}>{call.lane}</span> },
+  { title: "Owes", isExtra: true, cell: (call) => <Tolls tolls={call.tolls} /> },
+  {
+    title: "Tries",
+    width: "170px",
+    isExtra: true,
+    cell: (call) => <span class={triesOf(call) === "none" ? "zero" : ""}>{triesOf(call)}</span>,
+  },
+  { title: "Until", width: "150px", isExtra: true, cell: (call) => <Until call={call} /> },
+];
+
+function Until({ call }: { call: CallView }) {
+  const at = call.rests_until ?? call.lease_expires_at ?? call.died_at ?? call.not_before;
+  return at ? <When at={at} /> : <span class="soft">see why</span>;
+}
+
+function Living({ queue, lane, state }: { queue: string; lane: string; state: string }) {
+  const pages = usePages(
+    async (after, signal) => {
+      const page = await get<CallPage>(
+        query(path`/v1/queues/${queue}/calls`, { lane, state, limit: PAGE, after }),
+        signal,
+      );
+      return { rows: page.calls, next: page.next };
+    },
+    [queue, lane, state],
+  );
+  return (
+    <Panel title={`Calls of ${queue}`} aside={<small>in the order in which they were accepted</small>}>
+      <Trouble error={pages.error} />
+      {!pages.rows ? (
+        !pages.error && <Loading what="calls" />
+      ) : pages.rows.length === 0 ? (
+        <Empty title="No call is like that">Those that ended are in the history.</Empty>
+      ) : (
+        <Table
+          label={`Calls of ${queue}`}
+          rows={pages.rows}
+          columns={LIVING}
+          keyOf={(call) => call.id}
+          isLong
+          onEnd={pages.more}
+        />
+      )}
+    </Panel>
+  );
+}
+
+const PAST: Column<CallEvent>[] = [
+  { title: "When", width: "120px", cell: (event) => <When at={event.at} /> },
+  { title: "Call", width: "120px", cell: (event) => <CallLink id={event.call} /> },
+  {
+    title: "What",
+    width: "110px",
+    cell: (event) => <Mark tone={toneOfEvent(event)}>{event.end ?? event.outcome ?? event.event}</Mark>,
+  },
+  {
+    title: "Queue · lane",
+    isExtra: true,
+    width: "24%",
+    cell: (event) => (
+      <span>
+        {event.queue} <small>{event.lane}</small>
+      </span>
+    ),
+  },
+  { title: "Story", cell: (event) => <span title={eventInWords(event)}>{eventInWords(event)}</span> },
+];
+
+function History({ filters }: { filters: URLSearchParams }) {
+  const fields = Object.fromEntries(
+    ["queue", "lane", "end", "from", "to"].map((name) => [name, filters.get(name) ?? ""]),
+  );
+  const pages = usePages(
+    async (after, signal) => {
+      const page = await get<HistoryPage>(query("/v1/history", { ...fields, limit: PAGE, after }), signal);
+      return { rows: page.events, next: page.next };
+    },
+    [fields],
+  );
+  return (
+    <Panel title="History" aside={<small>newest first, as long as it is kept</small>}>
+      <Trouble error={pages.error} />
+      {!pages.rows ? (
+        !pages.error && <Loading what="history" />
+      ) : pages.rows.length === 0 ? (
+        <Empty title="Nothing like that is in the history" />
+      ) : (
+        <Table
+          label="History"
+          rows={pages.rows}
+          columns={PAST}
+          keyOf={(event) => event.call + event.event + event.at}
+          isLong
+          onEnd={pages.more}
+        />
+      )}
+    </Panel>
+  );
+}
+
+function NoCall() {
+  return (
+    <Empty
+      title="There is no queue to have calls"
+      command={`curl -X PUT ${server("/v1/queues/charges")} -H 'content-type: application/json' -d '{}'`}
+    >
+      Define a queue and hand in a call; then its story is here. <a href={href("queues")}>Queues</a> say how.
+    </Empty>
+  );
+}

@@ -1,0 +1,143 @@
+// Admissions against the allowance, so that one sees the limit being kept.
+import type { ComponentChildren } from "preact";
+import { useState } from "preact/hooks";
+import type { LimitState, Points, Rule } from "../../api/shapes";
+import { count, ruleInWords, rulesOf, span, spanOf } from "../../format";
+import { useSeen } from "../../overview";
+import { Chart } from "../../parts/chart";
+import { Loading } from "../../parts/notice";
+import { Panel, Tabs } from "../../parts/page";
+import { RANGES, timesOf, useSeries, valuesOf, type Range } from "../../series";
+import { isRate, perSecondOf, trailing, windowOf, type RateRule } from "./allowance";
+
+/** Ten minutes are kept by the second: longer periods are looked at by the minute. */
+const MINUTES_MS = 600_000;
+/** Before that there are too few minutes to see anything. */
+const YOUNG_MS = 3_600_000;
+
+/** What was admitted in each step. */
+export interface Admissions {
+  stepMs: number;
+  times: number[];
+  weights: Points;
+  inFlight: Points;
+}
+
+/** A limit as the server remembers it, all its meters together. */
+export function LimitFlow({ limit, hasPartitions }: { limit: LimitState; hasPartitions: boolean }) {
+  const rules = rulesOf(limit.pinned ?? limit.definition);
+  const isLong = rules.some((rule) => isRate(rule) && spanOf(rule.per) > MINUTES_MS);
+  const isYoung = (useSeen().data?.uptime_ms ?? 0) < YOUNG_MS;
+  const [range, setRange] = useState<Range>(isLong && !isYoung ? "day" : "minutes");
+  const { data } = useSeries(range, { limit: limit.name });
+  const aside = <Tabs label="Time shown" of={RANGES} chosen={range} choose={setRange} />;
+  if (!data) {
+    return (
+      <Panel title="Admissions" aside={aside}>
+        <Loading what="admissions" />
+      </Panel>
+    );
+  }
+  const admissions: Admissions = {
+    stepMs: data.step_ms,
+    times: timesOf(data, range),
+    weights: valuesOf(data, "weight", range),
+    inFlight: valuesOf(data, "in_flight", range),
+  };
+  return <FlowCharts rules={rules} admissions={admissions} isOneMeter={!hasPartitions} aside={aside} />;
+}
+
+/** One chart for what passes, and one for each rule of what it let pass in all times of some length. */
+export function FlowCharts({
+  rules,
+  admissions,
+  isOneMeter,
+  aside,
+}: {
+  rules: Rule[];
+  admissions: Admissions;
+  isOneMeter: boolean;
+  aside?: ComponentChildren;
+}) {
+  const { stepMs, times, weights } = admissions;
+  const rates = rules.filter(isRate);
+  const perSecond = weights.map((value) => (value === null ? null : (value * 1000) / stepMs));
+  const refills = isOneMeter
+    ? rates.map((rule) =>
+        line(
+          `allowance: ${ruleInWords(rule)}`,
+          "units/s",
+          times.map(() => perSecondOf(rule)),
+        ),
+      )
+    : [];
+  return (
+    <>
+      <Panel title="Admissions" aside={aside ?? <small>units per second</small>}>
+        <Chart
+          label="Admissions"
+          times={times}
+          lines={[{ label: "admitted", unit: "units/s", color: "--pass", kind: "bars", values: perSecond }, ...refills]}
+        />
+        {!isOneMeter && <p class="under-chart">All partitions together. Choose one to see it against its allowance.</p>}
+      </Panel>
+      {isOneMeter && rates.map((rule) => <Kept rule={rule} admissions={admissions} />)}
+      {isOneMeter && rules.map((rule) => !isRate(rule) && <Slots limit={rule.limit} admissions={admissions} />)}
+    </>
+  );
+}
+
+function Kept({ rule, admissions }: { rule: RateRule; admissions: Admissions }) {
+  const { stepMs, times, weights } = admissions;
+  const { lengthMs, steps, bound } = windowOf(rule, stepMs);
+  const passed = trailing(weights, steps);
+  const most = passed.reduce<number>((most, value) => Math.max(most, value ?? 0), 0);
+  const any = `in any ${span(lengthMs)}`;
+  return (
+    <Panel
+      title={`Admitted ${any}: never over the line`}
+      aside={<small class="number">{`at most ${count(most)} of ${count(bound)} units`}</small>}
+    >
+      <Chart
+        label={`Admitted ${any}`}
+        times={times}
+        lines={[
+          { label: "admitted", unit: "units", color: "--flight", kind: "area", values: passed },
+          line(
+            boundInWords(rule),
+            "units",
+            times.map(() => bound),
+          ),
+        ]}
+      />
+    </Panel>
+  );
+}
+
+function Slots({ limit, admissions }: { limit: number; admissions: Admissions }) {
+  return (
+    <Panel title={`At a time: never over ${count(limit)}`} aside={<small>slots</small>}>
+      <Chart
+        label="In flight"
+        times={admissions.times}
+        lines={[
+          { label: "in flight", unit: "slots", color: "--flight", kind: "area", values: admissions.inFlight },
+          line(
+            "allowed",
+            "slots",
+            admissions.times.map(() => limit),
+          ),
+        ]}
+      />
+    </Panel>
+  );
+}
+
+function boundInWords(rule: RateRule): string {
+  if (rule.rule === "token_bucket") return "allowed: burst and refill";
+  return rule.rule === "fixed_window" ? "allowed: two windows may meet" : "allowed";
+}
+
+function line(label: string, unit: string, values: number[]) {
+  return { label, unit, color: "--amber", kind: "bound" as const, values };
+}

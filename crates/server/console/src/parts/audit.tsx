@@ -1,0 +1,60 @@
+// Who changed what, when, and what was before.
+import { get } from "../api/client";
+import type { Change, ChangePage, Definition } from "../api/shapes";
+import { definitionInWords } from "../format";
+import { useLive } from "../live";
+import { Loading } from "./notice";
+import { Panel } from "./page";
+import { Table, type Column } from "./table";
+import { When } from "./time";
+
+const EVERY_MS = 5_000;
+/** How far back it is looked for changes of one name. */
+const CHANGES_MAX = 1_000;
+const SHOWN_MAX = 50;
+
+const COLUMNS: Column<Change>[] = [
+  { title: "When", width: "130px", cell: (change) => <When at={change.at} /> },
+  { title: "Who", width: "150px", cell: (change) => <span title={change.who}>{change.who}</span> },
+  {
+    title: "What",
+    width: "170px",
+    isExtra: true,
+    cell: (change) => (change.partition === undefined ? change.kind : `${change.kind} of ${change.partition}`),
+  },
+  { title: "Change", cell: (change) => <Told change={change} /> },
+];
+
+export function Audit({ name, kinds }: { name: string; kinds: readonly Change["kind"][] }) {
+  const { data } = useLive((signal) => get<ChangePage>(`/v1/audit?limit=${CHANGES_MAX}`, signal), EVERY_MS, [name]);
+  const changes = data?.changes
+    .filter((change) => change.name === name && kinds.includes(change.kind))
+    .slice(0, SHOWN_MAX);
+  return (
+    <Panel title="Changes" aside={<small>who, when, before and after</small>}>
+      {!changes ? (
+        <Loading what="the audit log" />
+      ) : changes.length === 0 ? (
+        <p class="loading">Nothing was changed that the log still has.</p>
+      ) : (
+        <Table
+          label="Changes"
+          rows={changes}
+          columns={COLUMNS}
+          keyOf={(change) => change.at + change.kind + (change.partition ?? "")}
+        />
+      )}
+    </Panel>
+  );
+}
+
+function Told({ change }: { change: Change }) {
+  const text = `${inWords(change, change.before)} → ${inWords(change, change.after)}`;
+  return <span title={text}>{text}</span>;
+}
+
+function inWords(change: Change, what: Record<string, unknown> | undefined): string {
+  if (!what) return "none";
+  if (change.kind === "queue") return JSON.stringify(what);
+  return definitionInWords(what as unknown as Definition);
+}

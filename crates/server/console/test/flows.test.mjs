@@ -1,0 +1,111 @@
+// Schedules, runs and events.
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { agree, onPage, picture, startBrowser } from "./browser.mjs";
+import { startServer } from "./server.mjs";
+
+let server, browser;
+before(async () => {
+  [server, browser] = await Promise.all([startServer(), startBrowser()]);
+  await server.ask("PUT", "/v1/queues/mails", { order: { parallel: 100 } });
+});
+after(() => Promise.all([server.stop(), browser.close()]));
+
+test("a schedule is defined, paused, resumed and removed", () =>
+  onPage(browser, server, "#/schedules", async (page) => {
+    await page.getByText("There is no schedule yet").waitFor();
+    await page.getByRole("button", { name: "Define a schedule" }).click();
+    await agree(page, "Define", {
+      Name: "digest",
+      Queue: "mails",
+      Lane: "digest",
+      "Time zone": "Europe/Berlin",
+      "Body, as JSON": '{"kind":"daily"}',
+    });
+    const row = page.getByRole("row").filter({ hasText: "digest" });
+    await row.getByText("Europe/Berlin").waitFor();
+    await picture(page, "schedules");
+    await row.getByRole("button", { name: "Pause" }).click();
+    await agree(page, "Pause");
+    await row.getByText("paused", { exact: true }).waitFor();
+    await row.getByRole("button", { name: "Resume" }).click();
+    await agree(page, "Resume");
+    await row.getByText("paused", { exact: true }).waitFor({ state: "detached" });
+    await row.getByRole("button", { name: "Remove" }).click();
+    await agree(page, "Remove");
+    await page.getByText("There is no schedule yet").waitFor();
+  }));
+
+test("a run shows its graph and its timeline as it goes on, is cancelled and run again", async () => {
+  const tasks = [
+    { name: "fetch", type: "http.get" },
+    { name: "ask", type: "llm.chat", after: ["fetch"] },
+    { name: "store", type: "db.put", after: ["fetch", "ask"] },
+  ];
+  await server.ask("PUT", "/v1/workflows/summarise", { tasks });
+  const { run } = await server.ask("POST", "/v1/workflows/summarise/runs", { id: 7 });
+  await onPage(browser, server, "#/runs", async (page) => {
+    await page.getByText("0 of 3 tasks done").waitFor();
+    await picture(page, "runs");
+    await page.getByRole("link", { name: run }).click();
+    const graph = page.getByRole("img", { name: "fetch running, ask waiting, store waiting" });
+    await graph.waitFor();
+    const { calls } = await server.ask("POST", "/v1/queues/task%2Fhttp.get/claim", { wait: "10s" });
+    await server.ask("POST", "/v1/settle", [{ lease: calls[0].lease, outcome: "done", output: { text: "…" } }]);
+    await page.getByRole("img", { name: "fetch done, ask running, store waiting" }).waitFor();
+    await page.getByText("1 attempt in", { exact: false }).waitFor();
+    await picture(page, "run");
+    await page.getByRole("button", { name: "Cancel the run" }).click();
+    await agree(page, "Cancel it");
+    await page.getByRole("button", { name: "Run again" }).click();
+    await agree(page, "Run again", { From: "ask" });
+    await page.getByRole("button", { name: "Cancel the run" }).waitFor();
+    assert.equal((await server.ask("GET", `/v1/runs/${run}`)).state, "working");
+  });
+});
+
+test("events appear as they happen, are filtered, and hold still when paused", () =>
+  onPage(browser, server, "#/events", async (page) => {
+    await page.getByRole("region", { name: "Following" }).waitFor();
+    const [id] = (await server.ask("POST", "/v1/queues/mails/calls", [{ lane: "ana", body: 1 }])).ids;
+    const row = page.getByRole("row").filter({ has: page.getByRole("link", { name: id, exact: true }) });
+    await row.filter({ hasText: "enqueued" }).waitFor();
+    await server.work("mails", "done");
+    await row.filter({ hasText: "ended: done" }).waitFor();
+    await picture(page, "events");
+    await page.getByRole("button", { name: "Pause" }).click();
+    await page.getByLabel("What").selectOption("ended");
+    await row.filter({ hasText: "enqueued" }).waitFor({ state: "detached" });
+    const heard = await page.getByText(/events heard/).textContent();
+    await server.ask("POST", "/v1/queues/mails/calls", [{ lane: "bob", body: 2 }]);
+    await server.work("mails", "done");
+    assert.equal(await page.getByText(/events heard/).textContent(), heard);
+    await page.getByRole("button", { name: "Go on" }).click();
+    await page.getByRole("row").filter({ hasText: "bob" }).waitFor();
+  }));
+
+test("thousands of events at once leave the page smooth and its memory bounded", () =>
+  onPage(browser, server, "#/events", async (page) => {
+    await page.getByRole("region", { name: "Following" }).waitFor();
+    await page.evaluate(() => {
+      window.slowest = 0;
+      let last = performance.now();
+      const frame = (now) => (
+        (window.slowest = Math.max(window.slowest, now - last)),
+        (last = now),
+        requestAnimationFrame(frame)
+      );
+      requestAnimationFrame(frame);
+    });
+    for (let batch = 0; batch < 6; batch++) {
+      await server.ask(
+        "POST",
+        "/v1/queues/mails/calls",
+        Array.from({ length: 1_000 }, (_, index) => ({ lane: `l${index % 50}`, body: index })),
+      );
+    }
+    await page.getByText(/6,00\d events heard/).waitFor();
+    assert.ok((await page.getByRole("row").count()) < 100, "only rows in sight are drawn");
+    const slowest = await page.evaluate(() => window.slowest);
+    assert.ok(slowest < 1_000, `a frame took ${slowest} ms`);
+  }));
