@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Checks the console: its types, that what is built into the binary is what its sources give, and every page of it in
-# Chromium, against the real server. It needs Node 20 with npm, and Chromium; TOLLGATE_BIN says which binary.
+# Chromium, against the real server. It needs Node 18 with npm, and Chromium; TOLLGATE_BIN says which binary.
 #
 #   tests/console.sh [NAME...]    only these scenarios: `tests/console.sh limits dead`
 #

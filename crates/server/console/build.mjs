@@ -2,9 +2,10 @@
 import { createHash } from "node:crypto";
 import { copyFile, mkdir, readFile, writeFile } from "node:fs/promises";
 import { join, resolve } from "node:path";
+import { fileURLToPath } from "node:url";
 import { build } from "esbuild";
 
-const here = import.meta.dirname;
+const here = fileURLToPath(new URL(".", import.meta.url));
 const folder = resolve(process.argv[2] ?? "dist");
 
 /** What is copied as it is, and the name it has in the binary. */
