@@ -8,6 +8,7 @@
 mod act;
 mod fault;
 mod home;
+mod hosts;
 mod pool;
 mod row;
 mod schema;
@@ -24,6 +25,7 @@ pub use tls::{Encrypted, Handshake, Rustls};
 use crate::shared::cells::{Cells, Decide, Doing, Kind, Wanted};
 #[cfg(feature = "tls")]
 use crate::shared::tls::Trust;
+use hosts::Hosts;
 use pool::Pool;
 use schema::SchemaName;
 use script::Scripts;
@@ -102,7 +104,9 @@ impl PostgresCells {
         if config.get_application_name().is_none() {
             config.application_name("tollgate");
         }
-        Self::open(Pool::own(config, tls, settings.connections), settings).await
+        // The last of several hosts has as long as all before it.
+        let hosts = Arc::new(Hosts::new(&config, settings.deadline / 2));
+        Self::open(Pool::own(hosts, tls, settings.connections), settings).await
     }
 
     /// Uses connections of the caller's, from any pool: each is asked for when it is needed, has no

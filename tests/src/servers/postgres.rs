@@ -1,5 +1,9 @@
 //! PostgreSQL: one server for all tests, and servers that one test may stop.
 
+mod standby;
+
+pub(crate) use standby::{SYNCHRONOUS, Standby};
+
 use super::certificates::Certificates;
 use super::{Server, folder, free_port};
 use std::path::Path;
@@ -40,17 +44,20 @@ impl PostgresServer {
 
     /// On a port that was one's before, with more settings.
     pub(crate) fn start_on(port: u16, settings: &[&str]) -> Self {
+        Self::made_on(port, settings, &as_user(&program("postgres")))
+    }
+
+    fn made_on(port: u16, settings: &[&str], command: &[String]) -> Self {
         let folder = folder();
-        if is_root() {
-            run("chown", &["postgres", &folder]);
-        }
+        give_to_user(&folder);
         let data = format!("{folder}/data");
         let initdb = as_user(&program("initdb"));
         let made = ["-D", &data, "-U", "postgres", "-A", "trust", "-E", "UTF8", "--no-locale"];
         let arguments: Vec<&str> =
             initdb.iter().map(String::as_str).chain(made).chain(["--no-sync"]).collect();
         run(arguments[0], &arguments[1..]);
-        Self { again: None, server: serving(port, &data, settings, &folder), data, port }
+        let server = run_by(command, (port, &data), settings, &folder);
+        Self { again: None, server, data, port }
     }
 
     /// Ends it at once, as a crash does: what it has committed is on its disk.
@@ -91,14 +98,22 @@ impl PostgresServer {
 
 /// A server of a data folder, and the folder that goes with it.
 fn serving(port: u16, data: &str, settings: &[&str], folder: &str) -> Server {
-    let command = as_user(&program("postgres"));
+    run_by(&as_user(&program("postgres")), (port, data), settings, folder)
+}
+
+fn run_by(
+    command: &[String],
+    (port, data): (u16, &str),
+    settings: &[&str],
+    folder: &str,
+) -> Server {
     let port = port.to_string();
     let mut command: Vec<&str> = command.iter().map(String::as_str).collect();
     command.extend(["-D", data, "-p", &port, "-c", "listen_addresses=127.0.0.1"]);
     command.extend(["-c", "unix_socket_directories=", "-c", "fsync=off"]);
     command.extend(["-c", "max_connections=300"]);
     command.extend(settings.iter().flat_map(|setting| ["-c", setting]));
-    let is_ready = |line: &str| line.contains("database system is ready to accept connections");
+    let is_ready = |line: &str| line.contains("database system is ready to accept ");
     // Killed, it would leave shared memory behind.
     Server::start_until("QUIT", &command, folder, is_ready)
 }
@@ -113,8 +128,15 @@ fn program(name: &str) -> String {
     newest.map_or_else(|| name.to_owned(), |version| format!("{VERSIONS}/{version}/bin/{name}"))
 }
 
+/// Lets the one who runs servers into a folder.
+pub(super) fn give_to_user(folder: &str) {
+    if is_root() {
+        run("chown", &["-R", "postgres", folder]);
+    }
+}
+
 /// PostgreSQL does not run as root.
-fn as_user(program: &str) -> Vec<String> {
+pub(super) fn as_user(program: &str) -> Vec<String> {
     let user = ["setpriv", "--reuid", "postgres", "--regid", "postgres", "--clear-groups"];
     let user = user.into_iter().take(if is_root() { 6 } else { 0 });
     user.chain([program]).map(str::to_owned).collect()

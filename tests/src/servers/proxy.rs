@@ -62,6 +62,11 @@ impl Proxy {
         self.port
     }
 
+    /// The url of a PostgreSQL behind it.
+    pub(crate) fn postgres(&self) -> String {
+        format!("postgres://postgres@127.0.0.1:{}/postgres", self.port)
+    }
+
     pub(crate) fn be(&self, manner: Manner) {
         self.manner.send_replace(manner);
     }

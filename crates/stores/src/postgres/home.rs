@@ -28,6 +28,7 @@ use self::load::Loaded;
 use self::past::History;
 use self::snapshot::Growth;
 use self::writer::{Means, Writer};
+use super::hosts::Hosts;
 use super::pool::Pool;
 use super::schema::{self, SchemaName};
 use super::script;
@@ -49,6 +50,9 @@ use tollgate_core::{Now, Span};
 
 /// Meters that open within so long of each other are looked at together: a round costs more than a call.
 const GATHER: Span = Span::from_millis(1);
+
+/// A system counts keepalives in whole seconds, and takes no zero.
+const KEEPALIVE_MIN: Duration = Duration::from_secs(1);
 
 /// How a store is kept in a database.
 #[derive(Clone)]
@@ -153,10 +157,13 @@ where
     }
     // A network that loses everything is noticed, whatever is waited for.
     config.tcp_user_timeout(settings.deadline * 2);
-    config.keepalives_idle(settings.deadline).keepalives_interval(settings.deadline / 2);
+    let idle = settings.deadline.max(KEEPALIVE_MIN);
+    config.keepalives_idle(idle).keepalives_interval((idle / 2).max(KEEPALIVE_MIN));
     config.keepalives_retries(3);
-    let pool = Pool::own(config.clone(), tls.clone(), settings.connections);
-    Ok((pool, connector(config, tls)))
+    // What is waited for twice as long leaves the last of several hosts as long as all before it.
+    let hosts = Arc::new(Hosts::new(&config, settings.deadline));
+    let pool = Pool::own(hosts.clone(), tls.clone(), settings.connections);
+    Ok((pool, connector(hosts, tls)))
 }
 
 /// The home.

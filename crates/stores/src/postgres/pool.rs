@@ -1,17 +1,18 @@
 //! Connections: a few of our own, each made anew when it broke, or those of the caller's pool.
 
 use super::fault;
+use super::hosts::Hosts;
 use super::script::{Script, Scripts};
 use crate::shared::cells::Doing;
 use std::ops::Deref;
 use std::pin::pin;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Waker};
 use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::task::AbortHandle;
 use tokio_postgres::tls::{MakeTlsConnect, TlsConnect};
 use tokio_postgres::types::{ToSql, Type};
-use tokio_postgres::{Client, Config, Error, Row, Socket, Statement};
+use tokio_postgres::{Client, Error, Row, Socket, Statement};
 use tollgate_core::contract::{Answer, StoreError};
 
 /// A connection of the caller's, which goes back when this is dropped.
@@ -56,7 +57,7 @@ impl Drop for Task {
 
 impl Pool {
     /// Connections of our own.
-    pub(super) fn own<T>(config: Config, tls: T, most: usize) -> Self
+    pub(super) fn own<T>(hosts: Arc<Hosts>, tls: T, most: usize) -> Self
     where
         T: MakeTlsConnect<Socket> + Clone + Send + Sync + 'static,
         T::Stream: Send + 'static,
@@ -64,8 +65,8 @@ impl Pool {
         <T::TlsConnect as TlsConnect<Socket>>::Future: Send,
     {
         let connect: Connect = Box::new(move || {
-            let (config, tls) = (config.clone(), tls.clone());
-            Box::pin(async move { connect(&config, tls).await })
+            let (hosts, tls) = (hosts.clone(), tls.clone());
+            Box::pin(async move { connect(&hosts, tls).await })
         });
         Self::of(Source::Own { connect, idle: Mutex::default() }, most)
     }
@@ -106,12 +107,12 @@ fn take_sound(idle: &Mutex<Vec<Own>>) -> Option<Own> {
     idle.pop()
 }
 
-async fn connect<T>(config: &Config, tls: T) -> Result<Own, Error>
+async fn connect<T>(hosts: &Hosts, tls: T) -> Result<Own, Error>
 where
-    T: MakeTlsConnect<Socket>,
+    T: MakeTlsConnect<Socket> + Clone,
     T::Stream: Send + 'static,
 {
-    let (client, connection) = config.connect(tls).await?;
+    let (client, connection) = hosts.connect(tls).await?;
     let carrying = tokio::spawn(async move {
         if let Err(error) = connection.await {
             tracing::debug!(%error, "connection to PostgreSQL ended");

@@ -2,6 +2,7 @@
 //! server, one that locks, tells the time and catches up, and one that writes and commits.
 
 use super::tickets::{self, Changes, Kinds, Read};
+use crate::postgres::hosts::Hosts;
 use crate::postgres::row::system_time;
 use crate::postgres::schema::SchemaName;
 use crate::shared::cells::Doing;
@@ -12,7 +13,7 @@ use tokio::sync::mpsc::{self, UnboundedReceiver};
 use tokio::task::AbortHandle;
 use tokio_postgres::tls::{MakeTlsConnect, TlsConnect};
 use tokio_postgres::types::{ToSql, Type};
-use tokio_postgres::{AsyncMessage, Client, Config, Error, Row, Socket, Statement};
+use tokio_postgres::{AsyncMessage, Client, Error, Row, Socket, Statement};
 use tollgate_core::Timestamp;
 use tollgate_core::lanes::{CallId, NewCall};
 
@@ -40,7 +41,7 @@ impl Drop for Carrying {
 }
 
 /// Makes connections as a url says.
-pub(super) fn connector<T>(config: Config, tls: T) -> Connector
+pub(super) fn connector<T>(hosts: Arc<Hosts>, tls: T) -> Connector
 where
     T: MakeTlsConnect<Socket> + Clone + Send + Sync + 'static,
     T::Stream: Send + 'static,
@@ -48,9 +49,9 @@ where
     <T::TlsConnect as TlsConnect<Socket>>::Future: Send,
 {
     Arc::new(move || {
-        let (config, tls) = (config.clone(), tls.clone());
+        let (hosts, tls) = (hosts.clone(), tls.clone());
         Box::pin(async move {
-            let (client, mut connection) = config.connect(tls).await?;
+            let (client, mut connection) = hosts.connect(tls).await?;
             let (tell, heard) = mpsc::unbounded_channel();
             let carrying = tokio::spawn(async move {
                 while let Some(message) = poll_fn(|it| connection.poll_message(it)).await {
