@@ -115,7 +115,7 @@ fn cure(code: &SqlState) -> &'static str {
         "42501" => ": grant the role USAGE on the schema and all rights on its tables",
         "53100" => ": make room on its disk",
         "53300" => ": raise max_connections, or keep fewer connections",
-        "55P03" | "57014" => ": others hold the same cells for too long, or it is overloaded",
+        "55P03" | "57014" => ": others hold a lock on it for too long, or it is overloaded",
         _ => "",
     }
 }
@@ -155,6 +155,11 @@ fn is_out_of_reach(error: &Error) -> bool {
     is_broken(error)
         || is_undone_by_others(error)
         || error.code().is_some_and(|code| busy.contains(&code.code()))
+}
+
+/// It took longer than it may: a lock of others is in the way, or the server is overloaded.
+pub(super) fn is_out_of_time(error: &Error) -> bool {
+    error.code().is_some_and(|code| matches!(code.code(), "55P03" | "57014"))
 }
 
 /// Out of memory, disk, or what an operator allows.

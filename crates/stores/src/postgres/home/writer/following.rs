@@ -46,7 +46,8 @@ impl Writer {
         let is_new = self.link.is_none();
         match self.begin().await {
             Ok(now) => Ok(now),
-            Err(Trouble::Database(_)) if !is_new => {
+            // Who waited in vain is told so, and does not wait once more.
+            Err(Trouble::Database(error)) if !is_new && !fault::is_out_of_time(&error) => {
                 self.link = None;
                 self.begin().await.map_err(|trouble| self.put_down(trouble))
             }
