@@ -3,6 +3,7 @@
 mod calls;
 mod changes;
 mod outages;
+mod strained;
 
 use crate::http::started::{PATIENCE, Started};
 use crate::push;
@@ -11,7 +12,7 @@ use serde_json::{Value, json};
 use std::future::Future;
 use tokio::task::yield_now;
 use tokio::time::timeout;
-use tollgate::{ManualClock, Tollgate};
+use tollgate::{Builder, ManualClock, Tollgate};
 use tollgate_server::Settings;
 
 /// A schema that no other test has, of this run or of another.
@@ -25,6 +26,10 @@ fn schema() -> String {
 async fn server(url: &str, schema: &str, clock: Option<&ManualClock>) -> Started {
     // Many tests share two processors: what is slow there is not out of reach.
     let builder = Tollgate::builder().prefix(schema).deadline(PATIENCE);
+    serving(builder, url, clock).await
+}
+
+async fn serving(builder: Builder, url: &str, clock: Option<&ManualClock>) -> Started {
     let builder = clock.iter().fold(builder, |builder, clock| builder.store_time((*clock).clone()));
     let gate = builder.connect(url).await.unwrap();
     let settings = Settings { push: push::settings(), ..Settings::new(([127, 0, 0, 1], 0).into()) };

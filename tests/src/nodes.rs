@@ -10,6 +10,7 @@ mod in_turn;
 mod load;
 mod rough;
 mod safe;
+mod strained;
 mod viewed;
 
 use crate::servers::postgres::shared;

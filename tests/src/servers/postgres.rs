@@ -1,7 +1,9 @@
 //! PostgreSQL: one server for all tests, and servers that one test may stop.
 
+mod disk;
 mod standby;
 
+pub(crate) use disk::Disk;
 pub(crate) use standby::{SYNCHRONOUS, Standby};
 
 use super::certificates::Certificates;
@@ -45,6 +47,11 @@ impl PostgresServer {
     /// On a port that was one's before, with more settings.
     pub(crate) fn start_on(port: u16, settings: &[&str]) -> Self {
         Self::made_on(port, settings, &as_user(&program("postgres")))
+    }
+
+    /// Run by this command.
+    fn made(command: &[String]) -> Self {
+        Self::made_on(free_port(), &[], command)
     }
 
     fn made_on(port: u16, settings: &[&str], command: &[String]) -> Self {

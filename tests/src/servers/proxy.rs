@@ -9,6 +9,9 @@ use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 
+/// How late everything is that comes through a slow one.
+const SLOW_MS: u64 = 15;
+
 /// What it does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Manner {
@@ -16,6 +19,8 @@ pub(crate) enum Manner {
     Smooth,
     /// Holds all answers back.
     Held,
+    /// Delays everything.
+    Slow,
     /// Delays some, and cuts some in the middle.
     Rough,
     /// Cuts some in the middle.
@@ -78,6 +83,9 @@ impl Line {
         while let Ok(count @ 1..) = from.read(&mut bytes).await {
             let manner = *self.manner.borrow();
             let mut kept = count;
+            if manner == Manner::Slow {
+                moment(SLOW_MS).await;
+            }
             if manner == Manner::Rough {
                 match self.chance(60) {
                     // Some of it arrives, or nothing.
