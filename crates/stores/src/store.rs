@@ -24,9 +24,9 @@ use state::{BodyAt, State};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use tokio::sync::{Semaphore, oneshot};
-use tollgate_core::Now;
 use tollgate_core::contract::{Answer, StoreError};
 use tollgate_core::lanes::{CallId, Payload, Scheduler};
+use tollgate_core::{Now, Span};
 
 /// Where the time comes from: the machine's clocks, or a test's.
 pub type TimeSource = Arc<dyn Fn() -> Now + Send + Sync>;
@@ -95,6 +95,12 @@ impl Store {
             (calls <= calls_max).then(|| (state.scheduler.clone(), now))
         })
         .await
+    }
+
+    /// For how long the oldest transaction has been open that holds back what the database clears away, as
+    /// it was seen some seconds ago; zero if there is none. `None`: the store is in a folder.
+    pub fn oldest_transaction(&self) -> Option<Span> {
+        self.home.oldest_transaction()
     }
 
     /// The store's own time, for as long as anybody asks: it does not hold the store open.

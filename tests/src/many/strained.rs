@@ -139,3 +139,31 @@ fn noise(letters: usize) -> String {
     let text: String = (0..letters).map(|_| letter()).collect();
     text.replace(['"', '\\'], "x")
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_transaction_that_others_keep_open_is_told_of_and_in_nobodys_way() {
+    let (database, schema) = (PostgresServer::start(), schema());
+    let elsewhere = other(&database.url()).await.unwrap();
+    let look = "BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT count(*) FROM pg_class";
+    elsewhere.batch_execute(look).await.unwrap();
+    let server = server(&database.url(), &schema, None).await;
+    define_queue(&server).await;
+    until(async || oldest(&server).await > 0.0).await;
+    for n in 0..50 {
+        let ids = server.enqueue(&json!({"lane": "a", "body": n})).await;
+        let call = server.claim(&json!({})).await.remove(0);
+        assert_eq!((&call["id"], &call["body"]), (&json!(ids[0]), &json!(n)));
+        let done = json!({"lease": call["lease"], "outcome": "done"});
+        assert_eq!(server.settle(&done).await, json!({"settled": true}));
+    }
+    elsewhere.batch_execute("COMMIT").await.unwrap();
+    until(async || oldest(&server).await == 0.0).await;
+}
+
+/// For how many seconds a transaction has been open, as it is told.
+async fn oldest(server: &Started) -> f64 {
+    let told = server.get("/metrics").await.text;
+    let line =
+        told.lines().find_map(|it| it.strip_prefix("tollgate_store_oldest_transaction_seconds "));
+    line.unwrap().parse().unwrap()
+}

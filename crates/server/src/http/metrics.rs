@@ -73,6 +73,9 @@ async fn write_gate(app: &App, caller: &Caller, page: &mut Exposition) -> Result
     }
     let Totals { queues, limits, store } = app.gate.totals().await?;
     if caller.namespace().is_none() {
+        page.begin(&metric::STORE_OLDEST);
+        let oldest = app.gate.oldest_transaction().unwrap_or_default();
+        page.value(&metric::STORE_OLDEST, &[], oldest.as_nanos().into());
         write_store(&store, page);
     }
     write_queues(app, caller, page, &queues).await?;

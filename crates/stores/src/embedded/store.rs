@@ -32,9 +32,9 @@ use crate::store::home::{Body, Commands, Doing, Home, Listeners, Past};
 use std::future::ready;
 use std::sync::Arc;
 use std::thread::JoinHandle;
-use tollgate_core::Now;
 use tollgate_core::contract::{Answer, HistoryPage, HistoryQuery, StoreError};
 use tollgate_core::lanes::{CallId, Event, Payload};
+use tollgate_core::{Now, Span};
 
 /// A folder, as the home of a store.
 struct Folder {
@@ -75,6 +75,10 @@ impl Home for Folder {
 
     fn past(&self) -> Option<&dyn Past> {
         self.history.as_ref().map(|history| history as &dyn Past)
+    }
+
+    fn oldest_transaction(&self) -> Option<Span> {
+        None
     }
 }
 

@@ -12,6 +12,7 @@ mod inbox;
 mod link;
 mod listener;
 mod load;
+mod oldest;
 mod past;
 mod report;
 mod snapshot;
@@ -25,6 +26,7 @@ use self::clock::Clock;
 use self::inbox::Inbox;
 use self::link::{Connector, connector};
 use self::load::Loaded;
+use self::oldest::Oldest;
 use self::past::History;
 use self::snapshot::Growth;
 use self::writer::{Means, Writer};
@@ -172,6 +174,7 @@ struct Database {
     clock: Arc<Clock>,
     listeners: Listeners,
     bodies: Bodies,
+    oldest: Arc<Oldest>,
     /// These are taken only by `drop`.
     history: Option<History>,
     thread: Option<JoinHandle<()>>,
@@ -243,9 +246,11 @@ impl Database {
             patience,
         };
         let thread = start(means, loaded, &runtime)?;
+        let oldest = Arc::<Oldest>::default();
+        runtime.spawn(oldest::watch(pool.clone(), oldest.clone()));
         let bodies = Bodies::new(pool, &schema, patience);
         let (thread, runtime) = (Some(thread), Some(runtime));
-        Ok(Self { inbox, clock, listeners, bodies, history, thread, runtime })
+        Ok(Self { inbox, clock, listeners, bodies, oldest, history, thread, runtime })
     }
 }
 
@@ -313,6 +318,10 @@ impl Home for Database {
 
     fn past(&self) -> Option<&dyn Past> {
         self.history.as_ref().map(|history| history as &dyn Past)
+    }
+
+    fn oldest_transaction(&self) -> Option<Span> {
+        Some(self.oldest.open_for())
     }
 }
 

@@ -9,9 +9,9 @@ use super::wakes::Wakes;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
-use tollgate_core::Now;
 use tollgate_core::contract::{Answer, HistoryPage, HistoryQuery};
 use tollgate_core::lanes::{CallId, Event, Payload};
+use tollgate_core::{Now, Span};
 
 /// Something that is being done.
 pub(crate) type Doing<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
@@ -40,6 +40,9 @@ pub(crate) trait Home: Send + Sync {
 
     /// What came of calls, if that is kept.
     fn past(&self) -> Option<&dyn Past>;
+
+    /// For how long the oldest transaction of others has been open, where others have any.
+    fn oldest_transaction(&self) -> Option<Span>;
 }
 
 /// A body that was looked for: `None` if it is not there any more.

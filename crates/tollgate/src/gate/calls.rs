@@ -174,6 +174,16 @@ impl Tollgate {
         }
     }
 
+    /// For how long the oldest transaction has been open, by anybody, that holds back what the database of
+    /// the store clears away, as it was seen some seconds ago; zero if there is none. `None`: the store
+    /// is in no database, or has limits alone.
+    pub fn oldest_transaction(&self) -> Option<Span> {
+        match &self.backend {
+            Backend::Memory(_) | Backend::Shared(_) => None,
+            Backend::Kept(engine) => engine.store().oldest_transaction(),
+        }
+    }
+
     /// Ready when the store has failed for good; never, for a gate in memory.
     pub async fn ended(&self) {
         match &self.backend {

@@ -58,6 +58,7 @@ metrics! {
     RESPONSES = "tollgate_http_responses_total", Counter, ["status", "code"], "Answers, by status and problem code; `ok` is no problem, `unknown_limit` an ask at a limit that is not defined.";
     SPANS_DROPPED = "tollgate_spans_dropped_total", Counter, [], "Spans that were not exported: the collector was away, or slow. Only servers with the feature `otel` export any.";
     STORE_FAILURES = "tollgate_store_failures_total", Counter, [], "How often a store that servers share did not do what it was asked, for it was out of reach, full or failed. Only servers with such a store count it.";
+    STORE_OLDEST = "tollgate_store_oldest_transaction_seconds", Gauge, [], "For how long the oldest transaction has been open in the database of the store: what was removed stays on its disk until that ends. 0 if none is seen, and in a folder.";
     COMMITS = "tollgate_store_commits_total", Counter, [], "Batches that the store made last.";
     WRITTEN = "tollgate_store_written_bytes_total", Counter, [], "What was written to the journal for them.";
     COMMIT = "tollgate_store_commit_seconds", Histogram, [], "From when a batch was handed over until it lasted.";
