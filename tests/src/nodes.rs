@@ -8,6 +8,7 @@ mod failover;
 mod history;
 mod in_turn;
 mod load;
+mod pooled;
 mod rough;
 mod safe;
 mod strained;

@@ -3,6 +3,7 @@
 pub(crate) mod certificates;
 pub(crate) mod cluster;
 pub(crate) mod nats;
+pub(crate) mod pgbouncer;
 pub(crate) mod postgres;
 pub(crate) mod proxy;
 pub(crate) mod redis;

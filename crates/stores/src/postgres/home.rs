@@ -14,6 +14,7 @@ mod listener;
 mod load;
 mod oldest;
 mod past;
+mod pooled;
 mod report;
 mod snapshot;
 mod tickets;
@@ -195,6 +196,7 @@ impl Database {
         // What the server gives up is over by then.
         let (node, patience) = (Arc::new(AtomicI64::new(node())), settings.deadline * 2);
         let (loaded, clock) = runtime.block_on(async {
+            pooled::check(&connector, patience).await?;
             schema::prepare(&pool, &begin, &schema).await?;
             loaded(&connector, &loading, settings.time.clone()).await
         })?;

@@ -9,6 +9,8 @@ mod committing;
 mod following;
 mod tickets;
 
+pub(super) use self::following::{Trouble, within};
+
 use self::committing::undone;
 use self::tickets::Desk;
 use super::asks::{Asks, HERE_EVERY};

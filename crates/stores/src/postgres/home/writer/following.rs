@@ -15,7 +15,7 @@ use tollgate_core::contract::StoreError;
 use tollgate_core::lanes::Watch;
 
 /// Why a round could not begin.
-pub(super) enum Trouble {
+pub(in crate::postgres::home) enum Trouble {
     Database(Error),
     Other(StoreError),
 }
@@ -32,7 +32,7 @@ impl From<Error> for Trouble {
 }
 
 impl Trouble {
-    pub(super) fn told(self) -> StoreError {
+    pub(in crate::postgres::home) fn told(self) -> StoreError {
         match self {
             Self::Database(error) => fault::of(error),
             Self::Other(error) => error,
@@ -219,7 +219,7 @@ impl Writer {
 }
 
 /// Waits for the server's answer, and not for ever: a network may lose it.
-pub(super) async fn within<T>(
+pub(in crate::postgres::home) async fn within<T>(
     patience: Duration,
     asking: impl Future<Output = Result<T, Error>>,
 ) -> Result<T, Trouble> {
