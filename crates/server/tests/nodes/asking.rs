@@ -65,6 +65,11 @@ impl Asking {
         }
     }
 
+    /// The status of the answer, whatever it is.
+    pub(crate) async fn status(&mut self, method: &str, path: &str, body: &Value) -> u16 {
+        timeout(ANSWER, self.ask_once(method, path, body)).await.unwrap().unwrap().0
+    }
+
     /// Asks until there is an answer.
     pub(crate) async fn surely(&mut self, method: &str, path: &str, body: &Value) -> Value {
         loop {

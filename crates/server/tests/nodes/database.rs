@@ -1,6 +1,7 @@
 //! A PostgreSQL of the test's own that is killed with all its processes, and goes on with what is on disk.
 
 use crate::free_port;
+use crate::node::Wrong;
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
@@ -18,6 +19,11 @@ pub(crate) struct Database {
 impl Database {
     /// Starts one whose files are in this folder.
     pub(crate) fn start(folder: &Path) -> Self {
+        Self::start_with(folder, None)
+    }
+
+    /// With a clock that is wrong.
+    pub(crate) fn start_with(folder: &Path, wrong: Option<&Wrong>) -> Self {
         let (folder, port) = (folder.join("database"), free_port());
         fs::create_dir(&folder).unwrap();
         if is_root() {
@@ -28,7 +34,7 @@ impl Database {
         let data = folder.join("data");
         let made = ["-U", "postgres", "-A", "trust", "-E", "UTF8", "--no-locale", "--no-sync"];
         run(program("initdb").arg("-D").arg(&data).args(made));
-        Self { child: started(port, &data), data, port }
+        Self { child: started(port, &data, wrong), data, port }
     }
 
     pub(crate) fn url(&self) -> String {
@@ -58,7 +64,7 @@ impl Database {
     }
 
     pub(crate) fn start_again(&mut self) {
-        self.child = started(self.port, &self.data);
+        self.child = started(self.port, &self.data, None);
     }
 
     fn processes(&self) -> Vec<u32> {
@@ -77,11 +83,14 @@ impl Drop for Database {
 }
 
 /// A server of a data folder, once it is ready. It writes through to the disk.
-fn started(port: u16, data: &Path) -> Child {
+fn started(port: u16, data: &Path, wrong: Option<&Wrong>) -> Child {
     let mut command = program("postgres");
     command.arg("-D").arg(data).args(["-p", &port.to_string()]);
     command.args(["-c", "listen_addresses=127.0.0.1", "-c", "unix_socket_directories="]);
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+    if let Some(wrong) = wrong {
+        wrong.put_before(&mut command);
+    }
     let mut child = command.spawn().expect("install PostgreSQL");
     let mut said = BufReader::new(child.stderr.take().unwrap());
     let mut log = String::new();

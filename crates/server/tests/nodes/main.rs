@@ -16,6 +16,7 @@
 mod asking;
 mod beginning;
 mod chance;
+mod clocks;
 mod copying;
 mod database;
 mod killing;
