@@ -88,13 +88,22 @@ pub(crate) struct HandedOut {
 impl Drop for HandedOut {
     fn drop(&mut self) {
         if !self.leases.is_empty() {
-            self.commands.take(Box::new(HandBack(std::mem::take(&mut self.leases))));
+            let (commands, leases) = (self.commands.clone(), std::mem::take(&mut self.leases));
+            self.commands.take(Box::new(HandBack { commands, leases, tries: HAND_BACK_TRIES }));
         }
     }
 }
 
+/// How often it is tried to hand calls back. A store that is closed while its database takes nothing is not
+/// to go on for ever.
+const HAND_BACK_TRIES: u32 = 20;
+
 /// A command that nobody waits for.
-struct HandBack(Vec<(Lease, Timestamp)>);
+struct HandBack {
+    commands: Arc<dyn Commands>,
+    leases: Vec<(Lease, Timestamp)>,
+    tries: u32,
+}
 
 impl Command for HandBack {
     fn kind(&self) -> Kind {
@@ -102,7 +111,8 @@ impl Command for HandBack {
     }
 
     fn perform(self: Box<Self>, state: &mut State, now: Now) -> Reply {
-        for (lease, at) in self.0 {
+        let Self { commands, leases, tries } = *self;
+        for (lease, at) in leases.iter().copied() {
             // A start that did not last was never there, and another may have a lease of the same name.
             if state.scheduler.started_at(lease) != Some(at) {
                 continue;
@@ -111,7 +121,13 @@ impl Command for HandBack {
             // Lost in between, it waits already.
             let _ = state.scheduler.act(Act { settle, ..Act::default() }, now);
         }
-        Box::new(|_| ())
+        Box::new(move |outcome| {
+            // It was undone with all that was done beside it: they are still held.
+            if outcome.is_err() && tries > 1 {
+                let again = HandBack { commands: commands.clone(), leases, tries: tries - 1 };
+                commands.take(Box::new(again));
+            }
+        })
     }
 
     fn may_wait(&self) -> bool {
@@ -120,4 +136,37 @@ impl Command for HandBack {
 
     // Their leases run out.
     fn refuse(self: Box<Self>, _: StoreError) {}
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Mutex;
+    use tollgate_core::lanes::CallId;
+
+    #[derive(Default)]
+    struct Taken(Mutex<Vec<Box<dyn Command>>>);
+
+    impl Commands for Taken {
+        fn take(&self, command: Box<dyn Command>) {
+            self.0.lock().unwrap().push(command);
+        }
+    }
+
+    #[test]
+    fn calls_are_handed_back_again_if_that_did_not_last_and_not_for_ever() {
+        let (taken, mut state) = (Arc::<Taken>::default(), State::without_slices());
+        let now = Now::both(Timestamp::default());
+        let lost = || StoreError::Unreachable { reason: "it is gone".to_owned() };
+        let leases = vec![(Lease { call: CallId(1), token: 1 }, now.at)];
+        drop(HandedOut { commands: taken.clone(), leases });
+        let mut tries = 0;
+        loop {
+            let Some(command) = taken.0.lock().unwrap().pop() else { break };
+            let reply = command.perform(&mut state, now);
+            reply(Err(lost()));
+            tries += 1;
+        }
+        assert_eq!(tries, HAND_BACK_TRIES);
+    }
 }
