@@ -10,6 +10,7 @@
 #![expect(clippy::panic, reason = "a test that cannot go on fails, and says why")]
 
 mod answer;
+mod database;
 mod page;
 mod reader;
 mod text;
@@ -20,13 +21,11 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Pages whose snippets are run by somebody else, or not yet, and why.
-const ELSEWHERE: [(&str, &str); 5] = [
+/// Pages whose snippets are run by somebody else.
+const ELSEWHERE: [(&str, &str); 3] = [
     ("docs/backups.md", "run by `the_commands_of_the_document_run_in_their_order`"),
     ("docs/cli.md", "read by `the_documents_know_every_command_and_no_other`"),
     ("docs/effect.md", "Rust alone, which the doctests run"),
-    ("docs/postgres-sql.md", "not yet: it wants PostgreSQL"),
-    ("docs/postgres.md", "not yet: it wants PostgreSQL"),
 ];
 
 fn root() -> PathBuf {
@@ -37,7 +36,8 @@ fn root() -> PathBuf {
 fn runs(name: &str) {
     let page = Page::read(&root(), name);
     assert!(!page.blocks.is_empty(), "{name} has no snippets: leave it out");
-    let mut reader = Reader::new();
+    let is_in_a_database = name.starts_with("docs/postgres");
+    let mut reader = if is_in_a_database { Reader::in_a_database() } else { Reader::new() };
     for block in &page.blocks {
         if let Err(fault) = reader.take(block) {
             let Block { line, text, .. } = block;
@@ -68,6 +68,8 @@ pages! {
     the_http_api_runs => "docs/http.md",
     flows_run => "docs/flows.md",
     operating_runs => "docs/operating.md",
+    postgres_runs => "docs/postgres.md",
+    enqueueing_in_sql_runs => "docs/postgres-sql.md",
     push_runs => "docs/push.md",
     the_qstash_api_runs => "docs/qstash.md",
     shared_limits_run => "docs/shared.md",

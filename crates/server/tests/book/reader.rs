@@ -1,6 +1,7 @@
 //! A reader who does what a page says: a server of its own, a shell, and what was learned on the way.
 
 use super::answer::Learned;
+use super::database::Database;
 use super::page::Block;
 use super::text::{ids, is_alike, says_the_same};
 use serde_json::Value;
@@ -41,6 +42,8 @@ const LEFT_OUT: [&str; 2] = ["cargo ", "./test"];
 pub(crate) struct Reader {
     server: Child,
     address: String,
+    /// Where the server keeps all, if it is not in a folder.
+    database: Option<Database>,
     folder: TempDir,
     learned: Learned,
     /// What the last commands printed, and the heads of the answers they got.
@@ -58,10 +61,25 @@ impl Drop for Reader {
 }
 
 impl Reader {
+    /// One whose server has a folder.
     pub(crate) fn new() -> Self {
+        Self::with(tempfile::tempdir().unwrap(), None)
+    }
+
+    /// One whose server has a PostgreSQL of its own.
+    pub(crate) fn in_a_database() -> Self {
         let folder = tempfile::tempdir().unwrap();
+        let database = Database::start(folder.path());
+        Self::with(folder, Some(database))
+    }
+
+    fn with(folder: TempDir, database: Option<Database>) -> Self {
         let mut command = Command::new(env!("CARGO_BIN_EXE_tollgate"));
-        command.args(["serve", "--listen", "127.0.0.1:0", "--data", "tollgate-data"]);
+        command.args(["serve", "--listen", "127.0.0.1:0"]);
+        match &database {
+            None => command.args(["--data", "tollgate-data"]),
+            Some(database) => command.env("TOLLGATE_STORE", database.url()),
+        };
         command.current_dir(&folder).env_remove("TOLLGATE_TOKEN").env("TOLLGATE_LOG", "warn");
         // Pages push to the server itself, for a reader has nothing else that listens.
         command.env("TOLLGATE_PUSH_ALLOW_ADDRESSES", "127.0.0.1");
@@ -70,7 +88,7 @@ impl Reader {
         let address = line.strip_prefix("tollgate listens on http://").unwrap().to_owned();
         let (learned, printed) = (Learned::default(), String::new());
         let (heads, refused) = (Vec::new(), Vec::new());
-        Self { server, address, folder, learned, printed, heads, refused }
+        Self { server, address, database, folder, learned, printed, heads, refused }
     }
 
     /// Does what a block says, or compares it with what came of those before it.
@@ -92,6 +110,7 @@ impl Reader {
             ("bash", _) => self.done("bash", &["-n"], text),
             ("toml", _) => self.applied(text),
             ("yaml", _) => read_yaml(text),
+            ("sql", _) => self.asked(text),
             ("js", _) => self.done("node", &["--input-type=module"], text),
             ("python", _) => self.done("python3", &["-"], text),
             // Rust is compiled by the doctests.
@@ -186,6 +205,12 @@ impl Reader {
     fn applied(&mut self, text: &str) -> Result<(), String> {
         fs::write(self.path().join("page.toml"), self.here(text)).unwrap();
         self.run("tollgate apply page.toml")
+    }
+
+    /// Runs SQL as a reader would, with `psql`.
+    fn asked(&mut self, text: &str) -> Result<(), String> {
+        let url = self.database.as_ref().ok_or("the page has no database")?.url();
+        self.done("psql", &[&url, "-qtA", "-v", "ON_ERROR_STOP=1"], text)
     }
 
     fn done(&mut self, program: &str, arguments: &[&str], text: &str) -> Result<(), String> {
