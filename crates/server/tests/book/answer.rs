@@ -5,7 +5,7 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 
 /// Numbers that depend on when one looks, besides all that end in `_ms`.
-const PASSING: [&str; 3] = ["remaining", "available", "waiting_ms"];
+const PASSING: [&str; 3] = ["remaining", "available", "asking"];
 
 /// Texts that nobody knows before.
 const OPAQUE: [&str; 4] = ["lease", "receipt", "run", "next"];
