@@ -19,11 +19,11 @@ const FOLDERS: [(&str, &str); 2] =
     [("/var/lib/tollgate", "tollgate-data"), ("/backup/", "backup-")];
 
 /// What comes before each block of commands. Variables last from one block to the next. What a page says
-/// to start is running already; building and testing is not for here.
+/// to start is running already; building, testing and the demonstration are not for here.
 const BEFORE: &str = r#"
 set -aeo pipefail
 ! [ -f "$READER/variables" ] || . "$READER/variables"
-tollgate() { case $1 in serve|dev) ;; *) command tollgate "$@" ;; esac; }
+tollgate() { case $1 in serve|dev|demo) ;; *) command tollgate "$@" ;; esac; }
 curl() {
   local code=0 most=30
   case " $* " in *' -N '*) most=1 ;; esac
