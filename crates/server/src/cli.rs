@@ -76,7 +76,7 @@ enum Command {
     /// to set. It asks for no token and sends to any address; all else is as `serve` does it.
     #[command(after_help = "Examples:\n  tollgate dev\n  tollgate dev --port 8090 --data ./dev")]
     Dev(DevArguments),
-    /// Shows what limits do, in half a minute: APIs that enforce theirs, and tenants with too much to send.
+    /// Shows what limits do, in a quarter of a minute: APIs that enforce theirs, and tenants with too much to send.
     ///
     /// Both ways side by side: at once, and again on every 429; and through Tollgate. All of it is on this
     /// machine, in a folder that goes with it; the console is open on it. Ends by itself.
