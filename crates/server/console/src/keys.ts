@@ -5,7 +5,7 @@ import { Store } from "./store";
 
 export type Opened = "search" | "help" | null;
 
-/** What is open over the page. */
+/** What is open over the page. A dialog tells a moment after Escape that it closed, and another may be open by then. */
 export const opened = new Store<Opened>(null);
 
 /** How long after `g` a letter still means a page. */
@@ -30,5 +30,8 @@ export function onKeys(pages: readonly { id: string; key: string }[]): () => voi
 }
 
 function isTyping(target: EventTarget | null): boolean {
-  return target instanceof Element && target.closest("input, textarea, select, dialog") !== null;
+  if (!(target instanceof Element)) return false;
+  // One that just closed keeps the focus until the page is drawn again.
+  const dialog = target.closest("dialog");
+  return dialog?.open ?? target.closest("input, textarea, select") !== null;
 }

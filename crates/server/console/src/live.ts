@@ -44,7 +44,7 @@ export function useLive<T>(
         setState({ data, of: key });
       } catch (error) {
         if (ends.signal.aborted || mine !== asked) return;
-        rest = Math.max(rest, AGAIN_MS);
+        rest = AGAIN_MS;
         setState((before) => ({ ...(before.of === key ? before : {}), error: error as Error, of: key }));
       }
       if (!isIdle()) timer = setTimeout(look, rest);

@@ -1,5 +1,5 @@
 // A value that the whole page shares, and whoever shows it hears of its changes.
-import { useEffect, useState } from "preact/hooks";
+import { useLayoutEffect, useState } from "preact/hooks";
 
 export class Store<T> {
   private readonly listeners = new Set<() => void>();
@@ -16,6 +16,11 @@ export class Store<T> {
     for (const listener of [...this.listeners]) listener();
   }
 
+  /** From one value to another; nothing happens if it is something else by now. */
+  change(from: T, to: T): void {
+    if (Object.is(from, this.held)) this.set(to);
+  }
+
   subscribe(listener: () => void): () => void {
     this.listeners.add(listener);
     return () => this.listeners.delete(listener);
@@ -24,6 +29,6 @@ export class Store<T> {
 
 export function useStore<T>(store: Store<T>): T {
   const [, redraw] = useState(0);
-  useEffect(() => store.subscribe(() => redraw((times) => times + 1)), [store]);
+  useLayoutEffect(() => store.subscribe(() => redraw((times) => times + 1)), [store]);
   return store.value;
 }

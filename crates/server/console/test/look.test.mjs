@@ -160,6 +160,25 @@ test("the keyboard is enough: pages, search, help and back", () =>
     assert.notEqual(await page.evaluate(() => getComputedStyle(document.activeElement).outlineStyle), "none");
   }));
 
+test("what is opened while another dialog closes stays open", () =>
+  onPage(browser, server, "#/overview", async (page) => {
+    await page.getByRole("heading", { name: "Overview" }).waitFor();
+    await page.keyboard.press("?");
+    await page.getByRole("dialog", { name: "Keys and words" }).waitFor();
+    // The browser tells of the close only after this task, as it does when Escape and `/` come quickly.
+    const told = page.evaluate(() => {
+      const help = document.querySelector("dialog");
+      const closed = new Promise((resolve) => help.addEventListener("close", () => resolve()));
+      const focused = document.activeElement;
+      help.close();
+      focused.dispatchEvent(new KeyboardEvent("keydown", { key: "/", bubbles: true }));
+      return closed;
+    });
+    await told;
+    await page.keyboard.type("opena");
+    await page.getByRole("option", { name: "limit openai" }).waitFor();
+  }));
+
 test("a server that goes away is said to be away", async () => {
   const other = await startServer();
   const { page, context } = await openPage(browser, other, "#/overview");

@@ -63,7 +63,7 @@ function Asking({ action }: { action: Action }) {
     try {
       const answer = await send<unknown>(request);
       say(action.done(answer, values));
-      asked.set(null);
+      asked.change(action, null);
       action.after?.();
     } catch (error) {
       setTrouble((error as Error).message);
@@ -72,7 +72,7 @@ function Asking({ action }: { action: Action }) {
   };
   const shown = (action.fields ?? []).filter((field) => field.when?.(values) ?? true);
   return (
-    <dialog class="dialog" ref={dialog} onClose={() => asked.set(null)} aria-labelledby="asking">
+    <dialog class="dialog" ref={dialog} onClose={() => asked.change(action, null)} aria-labelledby="asking">
       <form method="dialog" onSubmit={submit}>
         <h2 id="asking">{action.title}</h2>
         {shown.length > 0 && (

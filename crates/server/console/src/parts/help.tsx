@@ -16,7 +16,7 @@ export function Help() {
   const dialog = useRef<HTMLDialogElement>(null);
   useLayoutEffect(() => dialog.current?.showModal(), []);
   return (
-    <dialog class="dialog help" ref={dialog} onClose={() => opened.set(null)} aria-labelledby="help">
+    <dialog class="dialog help" ref={dialog} onClose={() => opened.change("help", null)} aria-labelledby="help">
       <h2 id="help">Keys and words</h2>
       <div class="columns">
         <dl>

@@ -35,7 +35,7 @@ export function Palette() {
     event.preventDefault();
   };
   return (
-    <dialog class="dialog palette" ref={dialog} onClose={() => opened.set(null)} aria-label="Search">
+    <dialog class="dialog palette" ref={dialog} onClose={() => opened.change("search", null)} aria-label="Search">
       <input
         aria-label="Search limits, queues, calls and pages"
         aria-controls="found"
