@@ -10,6 +10,7 @@ import { OverviewPage } from "./pages/overview";
 import { QueuesPage } from "./pages/queues";
 import { RunsPage } from "./pages/runs";
 import { SchedulesPage } from "./pages/schedules";
+import { WhatIfPage } from "./pages/whatif";
 
 export interface Page {
   id: string;
@@ -30,5 +31,6 @@ export const PAGES: readonly Page[] = [
   { id: "dead", title: "Dead", key: "d", alias: "DLQ", View: DeadPage },
   { id: "schedules", title: "Schedules", key: "s", alias: "cron", View: SchedulesPage },
   { id: "runs", title: "Runs", key: "r", alias: "workflows", View: RunsPage },
+  { id: "whatif", title: "What if", key: "w", alias: "forecast", View: WhatIfPage },
   { id: "events", title: "Events", key: "e", alias: "live tail", View: EventsPage },
 ];

@@ -4,7 +4,7 @@ import { after, before, test } from "node:test";
 import { onPage, openPage, picture, settled, startBrowser } from "./browser.mjs";
 import { startServer } from "./server.mjs";
 
-const PAGES = ["overview", "limits", "flow", "queues", "calls", "dead", "schedules", "runs", "events"];
+const PAGES = ["overview", "limits", "flow", "queues", "calls", "dead", "schedules", "runs", "whatif", "events"];
 
 let server, browser;
 before(async () => {
@@ -23,6 +23,7 @@ test("where there is nothing yet, each page says what it is for and how to begin
       calls: "curl -X PUT",
       schedules: "curl -X PUT",
       runs: "curl -X PUT",
+      whatif: "curl -X PUT",
       dead: "failures_max",
       events: "appears here",
     };

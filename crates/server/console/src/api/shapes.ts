@@ -314,3 +314,28 @@ export interface Series {
   in_flight?: Points;
   dead?: Points;
 }
+
+export interface Forecast {
+  waiting: number;
+  started: number;
+  cut?: boolean;
+  last_ms: number;
+  step_ms: number;
+  starts: number[];
+  lanes: LaneForecast[];
+  lanes_count: number;
+}
+
+export interface LaneForecast {
+  queue: string;
+  lane: string;
+  waiting: number;
+  started: number;
+  first_ms?: number;
+  last_ms?: number;
+}
+
+export interface Outlook {
+  now: Forecast;
+  then?: Forecast;
+}

@@ -15,19 +15,29 @@ export interface Line {
   kind: "bars" | "line" | "area" | "bound";
 }
 
+/** What the times are. */
+export interface Axis {
+  at(seconds: number, hasSeconds?: boolean): string;
+  /** When the last of them is, in a word. */
+  last: string;
+}
+
 interface Drawn {
   label: string;
-  /** Seconds since 1970, oldest first. */
+  /** In seconds, oldest first. */
   times: number[];
   lines: Line[];
   height?: number;
+  /** Times of the day unless it is said. */
+  axis?: Axis;
 }
 
 const HEIGHT_PX = 180;
 /** The scale ends here at the lowest, so that its ticks are whole. */
 const TOP_MIN = 4;
+const CLOCK: Axis = { at: clockOf, last: "now" };
 
-export function Chart({ label, times, lines, height = HEIGHT_PX }: Drawn) {
+export function Chart({ label, times, lines, height = HEIGHT_PX, axis = CLOCK }: Drawn) {
   const box = useRef<HTMLDivElement>(null);
   const plot = useRef<uPlot | null>(null);
   const colours = useStore(painted);
@@ -37,7 +47,7 @@ export function Chart({ label, times, lines, height = HEIGHT_PX }: Drawn) {
   useEffect(() => {
     const parent = box.current;
     if (!parent) return;
-    const made = new uPlot(options(parent, lines, height), data, parent);
+    const made = new uPlot(options(parent, lines, height, axis), data, parent);
     plot.current = made;
     const watcher = new ResizeObserver(() => made.setSize({ width: parent.clientWidth, height }));
     watcher.observe(parent);
@@ -49,20 +59,20 @@ export function Chart({ label, times, lines, height = HEIGHT_PX }: Drawn) {
   }, [shape]);
   useEffect(() => plot.current?.setData(data), [times, lines]);
 
-  return <div class="chart" ref={box} role="img" aria-label={`${label}: ${inWords(lines)}`} />;
+  return <div class="chart" ref={box} role="img" aria-label={`${label}: ${inWords(lines, axis)}`} />;
 }
 
 /** What the chart says, for those who do not see it. */
-function inWords(lines: Line[]): string {
+function inWords(lines: Line[], axis: Axis): string {
   const parts = lines.map(({ label, unit, values }) => {
     const known = values.filter((value) => value !== null);
     const most = known.reduce((most, value) => Math.max(most, value), 0);
-    return `${label} now ${count(Math.round(known.at(-1) ?? 0))}, at most ${count(Math.round(most))} ${unit}`;
+    return `${label} ${axis.last} ${count(Math.round(known.at(-1) ?? 0))}, at most ${count(Math.round(most))} ${unit}`;
   });
   return parts.join("; ");
 }
 
-function options(parent: HTMLElement, lines: Line[], height: number): uPlot.Options {
+function options(parent: HTMLElement, lines: Line[], height: number, times: Axis): uPlot.Options {
   const colour = (name: string) => getComputedStyle(parent).getPropertyValue(name).trim();
   const axis: uPlot.Axis = {
     stroke: colour("--soft"),
@@ -77,11 +87,11 @@ function options(parent: HTMLElement, lines: Line[], height: number): uPlot.Opti
     cursor: { y: false, points: { size: 6 }, drag: { x: false, y: false } },
     scales: { y: { range: (_, __, most) => [0, Math.max(TOP_MIN, most * 1.12)] } },
     axes: [
-      { ...axis, values: (_, ticks) => ticks.map((at) => clockOf(at)), space: 70, size: 26 },
+      { ...axis, values: (_, ticks) => ticks.map((at) => times.at(at)), space: 70, size: 26 },
       { ...axis, size: 44, values: (_, ticks) => ticks.map(shortened), space: 32 },
     ],
     series: [
-      { label: "at", value: (_, at) => (at ? clockOf(at, true) : "now") },
+      { label: "at", value: (_, at) => (at == null ? times.last : times.at(at, true)) },
       ...lines.map((line) => seriesOf(line, colour)),
     ],
   };

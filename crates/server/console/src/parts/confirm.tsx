@@ -3,21 +3,8 @@ import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import { asCurl, send, type Request } from "../api/client";
 import { Store, useStore } from "../store";
 import { Command } from "./empty";
+import { Fields, valuesOf, type Field, type Values } from "./fields";
 import { say } from "./notice";
-
-export type Values = Record<string, string>;
-
-export interface Field {
-  name: string;
-  label: string;
-  value: string;
-  kind?: "number" | "choice" | "lines";
-  choices?: { value: string; label: string }[];
-  hint?: string;
-  isOptional?: boolean;
-  /** Shown only while this holds. */
-  when?(values: Values): boolean;
-}
 
 export interface Action {
   title: string;
@@ -48,9 +35,7 @@ export function ConfirmDialog() {
 
 function Asking({ action }: { action: Action }) {
   const dialog = useRef<HTMLDialogElement>(null);
-  const [values, setValues] = useState<Values>(() =>
-    Object.fromEntries((action.fields ?? []).map((field) => [field.name, field.value])),
-  );
+  const [values, setValues] = useState(() => valuesOf(action.fields ?? []));
   const [trouble, setTrouble] = useState("");
   const [isBusy, setBusy] = useState(false);
   useLayoutEffect(() => dialog.current?.showModal(), []);
@@ -70,23 +55,11 @@ function Asking({ action }: { action: Action }) {
       setBusy(false);
     }
   };
-  const shown = (action.fields ?? []).filter((field) => field.when?.(values) ?? true);
   return (
     <dialog class="dialog" ref={dialog} onClose={() => asked.change(action, null)} aria-labelledby="asking">
       <form method="dialog" onSubmit={submit}>
         <h2 id="asking">{action.title}</h2>
-        {shown.length > 0 && (
-          <div class="fields">
-            {shown.map((field) => (
-              <FieldInput
-                key={field.name}
-                field={field}
-                value={values[field.name] ?? ""}
-                set={(value) => (setTrouble(""), setValues({ ...values, [field.name]: value }))}
-              />
-            ))}
-          </div>
-        )}
+        <Fields of={action.fields ?? []} values={values} set={(values) => (setTrouble(""), setValues(values))} />
         <p class="effect">{action.effect(values)}</p>
         {request && (
           <details>
@@ -107,7 +80,7 @@ function Asking({ action }: { action: Action }) {
             type="submit"
             class={action.isDanger ? "danger" : "primary"}
             disabled={isBusy}
-            autofocus={shown.length === 0}
+            autofocus={!action.fields?.length}
           >
             {action.verb}
           </button>
@@ -123,39 +96,4 @@ function requestOf(action: Action, values: Values): { request?: Request; wrong: 
   } catch (error) {
     return { wrong: (error as Error).message };
   }
-}
-
-function FieldInput({ field, value, set }: { field: Field; value: string; set(value: string): void }) {
-  const id = `field-${field.name}`;
-  const shared = {
-    id,
-    name: field.name,
-    value,
-    required: !field.isOptional,
-    "aria-describedby": field.hint ? `${id}-hint` : undefined,
-  };
-  const input = (event: { currentTarget: { value: string } }) => set(event.currentTarget.value);
-  return (
-    <div class={field.kind === "choice" || field.kind === "lines" ? "field wide" : "field"}>
-      <label for={id}>{field.label}</label>
-      {field.kind === "choice" ? (
-        <select {...shared} onChange={input}>
-          {field.choices?.map((choice) => (
-            <option value={choice.value}>{choice.label}</option>
-          ))}
-        </select>
-      ) : field.kind === "lines" ? (
-        <textarea {...shared} rows={8} spellcheck={false} onInput={input} />
-      ) : (
-        <input
-          {...shared}
-          inputMode={field.kind === "number" ? "numeric" : "text"}
-          autocomplete="off"
-          spellcheck={false}
-          onInput={input}
-        />
-      )}
-      {field.hint && <small id={`${id}-hint`}>{field.hint}</small>}
-    </div>
-  );
 }

@@ -2,7 +2,8 @@
 import { path } from "../../api/client";
 import type { Definition, LimitState, Meter } from "../../api/shapes";
 import { counted, definitionInWords, nameOf } from "../../format";
-import { ask, type Values } from "../../parts/confirm";
+import { ask } from "../../parts/confirm";
+import type { Values } from "../../parts/fields";
 import { go } from "../../route";
 import { definitionOf, fieldsOf, saidIn } from "./edit";
 
@@ -21,12 +22,12 @@ export function defineLimit(after: After): void {
   });
 }
 
-export function editLimit(limit: LimitState, waiting: number, after: After): void {
+export function editLimit(limit: LimitState, waiting: number, after: After, to = limit.definition): void {
   const { name } = limit;
   ask({
     title: `Change ${name}`,
     verb: "Change",
-    fields: fieldsOf(limit.definition),
+    fields: fieldsOf(to),
     effect: (values) =>
       `${name} goes from ${definitionInWords(limit.definition)} to ${saidIn(values)}: at once, for ${counted(waiting, "waiting lane")} too. What was spent stays spent.` +
       (limit.pinned ? " A pin is over it and stays in force." : ""),
@@ -36,12 +37,12 @@ export function editLimit(limit: LimitState, waiting: number, after: After): voi
   });
 }
 
-export function pinLimit(limit: LimitState, after: After): void {
+export function pinLimit(limit: LimitState, after: After, to = limit.pinned ?? limit.definition): void {
   const { name } = limit;
   ask({
     title: `Pin ${name}`,
     verb: "Pin",
-    fields: fieldsOf(limit.pinned ?? limit.definition),
+    fields: fieldsOf(to),
     effect: (values) => `${saidIn(values)} is in force over whatever callers define for ${name}, until it is unpinned.`,
     request: (values) => ({ method: "PUT", path: path`/v1/limits/${name}/pin`, body: definitionOf(values) }),
     done: (_, values) => `${name} is pinned to ${saidIn(values)}`,

@@ -33,6 +33,9 @@ export function LimitDetail({ name, partition }: { name: string; partition: stri
         crumb={<a href={href("limits")}>Limits</a>}
         says={limit.data && definitionInWords(limit.data.pinned ?? limit.data.definition)}
       >
+        <a class="button" href={href("whatif", [name])}>
+          What if
+        </a>
         {limit.data && <Actions limit={limit.data} waiting={waiting} refresh={refresh} />}
       </Head>
       <Trouble error={limit.error} />

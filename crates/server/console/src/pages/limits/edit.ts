@@ -1,6 +1,6 @@
 // A limit's rules as a form, and the form as rules.
 import type { Definition, Rule } from "../../api/shapes";
-import type { Field, Values } from "../../parts/confirm";
+import type { Field, Values } from "../../parts/fields";
 import { definitionInWords, rulesOf } from "../../format";
 
 const KINDS = [

@@ -2,7 +2,8 @@
 import { path } from "../../api/client";
 import type { Lane, QueueState } from "../../api/shapes";
 import { counted } from "../../format";
-import { ask, type Field, type Values } from "../../parts/confirm";
+import { ask } from "../../parts/confirm";
+import type { Field, Values } from "../../parts/fields";
 import { go } from "../../route";
 
 type After = () => void;
