@@ -66,6 +66,19 @@ async fn say(settings: &DatabaseSettings, sql: &str) -> i64 {
 }
 
 #[tokio::test]
+async fn a_database_that_has_no_place_for_every_name_is_refused() {
+    let (settings, name) = (settings(), settings().schema);
+    let (client, connection) = tokio_postgres::connect(shared(), NoTls).await.unwrap();
+    tokio::spawn(connection);
+    let made = "TEMPLATE template0 ENCODING 'LATIN1' LC_COLLATE 'C' LC_CTYPE 'C'";
+    client.batch_execute(&format!("CREATE DATABASE {name} {made}")).await.unwrap();
+    let (server, _) = shared().rsplit_once('/').unwrap();
+    let refused = Store::connect(&format!("{server}/{name}"), settings).await.err().unwrap();
+    client.batch_execute(&format!("DROP DATABASE {name} WITH (FORCE)")).await.unwrap();
+    assert!(refused.to_string().contains("encoding is LATIN1"), "{refused}");
+}
+
+#[tokio::test]
 async fn a_node_begins_with_a_snapshot_and_what_happened_since() {
     let settings = DatabaseSettings { snapshot_bytes: 2_000, ..settings() };
     let first = node(&settings).await;

@@ -6,6 +6,7 @@ use crate::limiter::operate::MeterState;
 use tollgate_core::contract::{
     Among, BusyLanes, BusyLimit, BusyMeter, BusyMeters, Lanes, LimitTotals, Onward,
 };
+use tollgate_core::lanes::Act;
 use tollgate_core::{Opening, Span, Timestamp};
 
 impl<S: Lanes + 'static> Engine<S> {
@@ -23,7 +24,9 @@ impl<S: Lanes + 'static> Engine<S> {
 
     /// Waits until all lasts that was seen before: so the names of heads are good.
     pub async fn lasting(&self) -> Result<(), Error> {
-        Ok(self.parts.store.advance().await?)
+        // What only looks is answered at once, also where others wrote it a moment ago.
+        self.parts.store.act(vec![Act::default()]).await?;
+        Ok(())
     }
 
     /// Up to so many meters of the limits among those, where most stand first.

@@ -64,7 +64,8 @@ pub struct DatabaseSettings {
     pub schema: String,
     /// How long a statement may take, and how long a node that stands still keeps others waiting.
     pub deadline: Duration,
-    /// How many connections there are besides the three that write, listen and keep history.
+    /// How many connections there are besides the three that write, listen and keep history: for the bodies
+    /// of calls, and up to half of them for who looks into history.
     pub connections: usize,
     /// After how many bytes in the log there is another snapshot, at least: a node that begins reads as much,
     /// or as much again as the snapshot has.
@@ -216,6 +217,7 @@ impl Database {
                 settings: settings.history,
                 begin: begin.clone(),
                 deadline: settings.deadline,
+                readers: settings.connections / 2,
             };
             History::start(means, &schema, pool.clone(), runtime.handle())
         });

@@ -72,6 +72,7 @@ impl SchemaName {
 /// with it at a time. One that is up to date is only read, so a role with fewer rights can use it.
 pub(super) async fn prepare(pool: &Pool, begin: &str, schema: &SchemaName) -> Answer<()> {
     let session = pool.session().await?;
+    is_any_name_taken(&session).await?;
     let mut version = version(&session, schema).await.map_err(fault::of)?;
     if version < MIGRATIONS.len() {
         version = migrate(&session, begin, schema).await.map_err(fault::of)?;
@@ -93,6 +94,21 @@ pub(super) async fn prepare(pool: &Pool, begin: &str, schema: &SchemaName) -> An
         }
         None => Ok(()),
     }
+}
+
+/// Refuses a database that cannot hold every name: one call with such a name would be in the way of all that
+/// are written with it.
+async fn is_any_name_taken(session: &Session<'_>) -> Answer<()> {
+    let asked = session.client().query_one("SELECT pg_catalog.getdatabaseencoding()", &[]).await;
+    let encoding: String = asked.and_then(|row| row.try_get(0)).map_err(fault::of)?;
+    if ["UTF8", "SQL_ASCII"].contains(&encoding.as_str()) {
+        return Ok(());
+    }
+    let reason = format!(
+        "the database's encoding is {encoding}, which has no place for every name: make one with \
+         CREATE DATABASE tollgate TEMPLATE template0 ENCODING 'UTF8'"
+    );
+    Err(StoreError::Failed { reason })
 }
 
 /// The first migration that this Tollgate is too old for.

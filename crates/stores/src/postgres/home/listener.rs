@@ -19,6 +19,8 @@ pub(super) async fn listen(
 ) {
     let inbox = Arc::downgrade(&inbox);
     let mut pause = tokio::time::interval(RETRY);
+    // Days of listening are no reason to hurry afterwards.
+    pause.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     while inbox.strong_count() > 0 {
         pause.tick().await;
         if let Err(error) = listen_once(&connector, &channel, &node, &inbox).await {

@@ -3,6 +3,7 @@
 use super::clock::Written;
 use super::frames;
 use super::link::{ENTRIES_BYTES, number};
+use super::snapshot::ENTRY_BYTES;
 use crate::embedded::codec::CodecError;
 use crate::postgres::schema::SchemaName;
 use std::time::SystemTime;
@@ -16,8 +17,9 @@ use tollgate_core::lanes::Scheduler;
 const BEGIN: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; \
                      SET LOCAL statement_timeout = 0; \
                      SET LOCAL idle_in_transaction_session_timeout = 0";
-/// How many entries of the log are read at a time.
-const ENTRIES_MAX: u64 = 64;
+/// How many entries of the log are read at a time, if they are small: many of one effect each take no more trips
+/// than a few large ones.
+const ENTRIES_MAX: u64 = 8_192;
 
 /// What was read.
 pub(super) struct Loaded {
@@ -73,7 +75,7 @@ async fn read(client: &Client, sql: &Sql) -> Result<Result<Loaded, StoreError>, 
         }
     }
     let each = |effects: &[u8]| {
-        since += effects.len() as u64;
+        since += ENTRY_BYTES + effects.len() as u64;
         frames::replay(effects, &mut scheduler)
     };
     let Some(last) = read_log(client, sql, newest, each).await? else {

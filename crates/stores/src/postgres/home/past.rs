@@ -25,6 +25,7 @@ use crate::store::home::{Doing, Past};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::runtime::Handle;
+use tokio::sync::Semaphore;
 use tollgate_core::contract::{Answer, HistoryPage, HistoryQuery};
 use tollgate_core::lanes::{CallId, Event};
 
@@ -40,12 +41,16 @@ pub(super) struct Means {
     /// Begins a transaction that has a deadline.
     pub(super) begin: String,
     pub(super) deadline: Duration,
+    /// How many may look at a time.
+    pub(super) readers: usize,
 }
 
 /// The history of a store that is open. Dropped, it writes what it was told and ends.
 pub(super) struct History {
     intake: Arc<Intake>,
     pool: Arc<Pool>,
+    /// How many look at a time: who reads it takes no connection from the bodies of calls that start.
+    turns: Semaphore,
     sql: query::Sql,
     deadline: Duration,
     runtime: Handle,
@@ -60,9 +65,10 @@ impl History {
         runtime: &Handle,
     ) -> Self {
         let (intake, deadline) = (Arc::<Intake>::default(), means.deadline);
+        let turns = Semaphore::new(means.readers.max(1));
         let sql = query::Sql::new(schema, means.begin.clone());
         runtime.spawn(Keeper::new(means, schema, intake.clone()).run());
-        Self { intake, pool, sql, deadline, runtime: runtime.clone() }
+        Self { intake, pool, turns, sql, deadline, runtime: runtime.clone() }
     }
 
     /// Where it is told what happened.

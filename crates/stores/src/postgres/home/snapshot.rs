@@ -7,9 +7,11 @@ use super::load::{self, Loaded};
 use crate::postgres::fault;
 use crate::postgres::row::timestamp;
 use crate::postgres::schema::SchemaName;
+use std::fmt::Display;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::SystemTime;
+use tokio::runtime::Builder;
 use tokio::sync::Notify;
 use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{Client, Error};
@@ -20,6 +22,8 @@ use tollgate_core::lanes::Scheduler;
 /// However long it takes, also while nothing is written.
 const BEGIN: &str = "BEGIN; SET LOCAL statement_timeout = 0; \
                      SET LOCAL idle_in_transaction_session_timeout = 0";
+/// What an entry of the log counts for beside its effects: many small ones take long to read, too.
+pub(super) const ENTRY_BYTES: u64 = 64;
 /// How large a part of a snapshot is.
 const PART_BYTES: usize = 1 << 20;
 
@@ -66,13 +70,15 @@ impl Growth {
     /// There is a snapshot of so many bytes, and so many of effects since.
     pub(super) fn begins(&self, snapshot: u64, since: u64) {
         self.every.store(snapshot.max(self.least), Ordering::Relaxed);
-        self.since.store(0, Ordering::Relaxed);
-        self.grow(since);
+        self.since.store(since, Ordering::Relaxed);
+        if self.is_due() {
+            self.due.notify_one();
+        }
     }
 
-    /// So many bytes of effects were written, here or elsewhere.
+    /// An entry of so many bytes of effects was written, here or elsewhere.
     pub(super) fn grow(&self, bytes: u64) {
-        self.since.fetch_add(bytes, Ordering::Relaxed);
+        self.since.fetch_add(ENTRY_BYTES + bytes, Ordering::Relaxed);
         if self.is_due() {
             self.due.notify_one();
         }
@@ -90,7 +96,13 @@ pub(super) async fn keep(connector: Connector, loading: load::Sql, sql: Sql, gro
         if !growth.is_due() {
             continue;
         }
-        match make(&connector, &loading, &sql).await {
+        // All is read and told once more: not on the thread that carries everyone's connections.
+        let (connector, loading, sql) = (connector.clone(), loading.clone(), sql.clone());
+        let made = tokio::task::spawn_blocking(move || {
+            let own = Builder::new_current_thread().enable_all().build().map_err(unmade)?;
+            own.block_on(make(&connector, &loading, &sql))
+        });
+        match made.await.map_err(unmade).flatten() {
             Ok(Some(bytes)) => growth.begins(bytes, 0),
             // Another node is making one.
             Ok(None) => growth.begins(growth.every.load(Ordering::Relaxed), 0),
@@ -122,11 +134,14 @@ async fn make(
     drop(reading);
     let clock = client.query_one("SELECT clock_timestamp()", &[]).await;
     let wall = clock.and_then(|row| row.try_get(0)).map_err(fault::of)?;
-    let parts = tokio::task::spawn_blocking(move || parts(&scheduler, wall)).await;
-    let parts = parts.map_err(|error| StoreError::Failed { reason: error.to_string() })?;
+    let parts = parts(&scheduler, wall);
     let bytes = parts.iter().map(|part| part.len() as u64).sum();
     write(client, sql, last.0, &parts).await.map_err(fault::of)?;
     Ok(Some(bytes))
+}
+
+fn unmade(error: impl Display) -> StoreError {
+    StoreError::Failed { reason: error.to_string() }
 }
 
 fn parts(scheduler: &Scheduler, wall: SystemTime) -> Vec<Vec<u8>> {

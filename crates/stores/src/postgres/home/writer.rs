@@ -179,7 +179,26 @@ impl Writer {
         self.means.listeners.woken.add(scheduler.take_woken(), due);
     }
 
-    async fn round(&mut self, mut commands: VecDeque<Box<dyn Command>>) {
+    /// Does what changes something, and then looks at what there is: others do not wait for that.
+    async fn round(&mut self, commands: VecDeque<Box<dyn Command>>) {
+        let (looks, changes): (VecDeque<_>, VecDeque<_>) =
+            commands.into_iter().partition(|command| command.kind() == Kind::Look);
+        let is_only_looks = changes.is_empty() && !looks.is_empty();
+        if is_only_looks && !self.is_to_write() && !self.desk.has_work() {
+            return drop(self.do_all(looks).await);
+        }
+        let done = self.do_all(changes).await;
+        if let Err(error) = done {
+            looks.into_iter().for_each(|look| self.refuse(look, &error));
+        } else if !self.is_spoiled {
+            self.look_at_once(looks);
+        } else if !looks.is_empty() {
+            drop(self.do_all(looks).await);
+        }
+    }
+
+    /// Does commands, and answers each; the error says why none could be.
+    async fn do_all(&mut self, mut commands: VecDeque<Box<dyn Command>>) -> Result<(), StoreError> {
         let is_silent = self.is_to_write();
         let is_free = !is_silent && !self.desk.has_work();
         let looked = match is_free {
@@ -196,17 +215,11 @@ impl Writer {
             Err(error) => {
                 self.means.listeners.condition.is_in_trouble(error.clone());
                 commands.into_iter().for_each(|command| self.refuse(command, &error));
-                return;
+                return Err(error);
             }
         };
         let mut cargo = Cargo::default();
-        while let Some(command) = commands.pop_front() {
-            cargo.replies.push(command.perform(&mut self.state, now));
-            self.record(&mut cargo);
-            if cargo.batch.bytes() >= BATCH_BYTES_MAX {
-                break;
-            }
-        }
+        self.perform(&mut commands, &mut cargo, now);
         if !commands.is_empty() {
             self.means.inbox.put_back(commands);
         }
@@ -217,15 +230,36 @@ impl Writer {
         // Whoever claims because of it comes after this round.
         self.wake();
         match (is_look, cargo.batch.is_empty()) {
-            (true, true) => Self::answer(cargo, &Ok(())),
-            // Nobody holds others off, so nothing may change.
-            (true, false) => {
-                self.is_spoiled = true;
-                Self::answer(cargo, &Err(undone()));
-            }
+            (true, _) => self.end_look(cargo),
             (false, true) => self.end_unchanged(cargo).await,
             (false, false) => self.commit(cargo, now).await,
         }
+        Ok(())
+    }
+
+    /// Does commands until there is enough to write.
+    fn perform(&mut self, commands: &mut VecDeque<Box<dyn Command>>, cargo: &mut Cargo, now: Now) {
+        while cargo.batch.bytes() < BATCH_BYTES_MAX
+            && let Some(command) = commands.pop_front()
+        {
+            cargo.replies.push(command.perform(&mut self.state, now));
+            self.record(cargo);
+        }
+    }
+
+    /// Looks at what this round left.
+    fn look_at_once(&mut self, mut looks: VecDeque<Box<dyn Command>>) {
+        let mut cargo = Cargo::default();
+        self.perform(&mut looks, &mut cargo, self.means.clock.now());
+        self.end_look(cargo);
+    }
+
+    /// Nobody holds others off, so nothing may have changed.
+    fn end_look(&mut self, cargo: Cargo) {
+        let is_unchanged = cargo.batch.is_empty();
+        self.is_spoiled |= !is_unchanged;
+        let outcome = is_unchanged.then_some(()).ok_or_else(undone);
+        Self::answer(cargo, &outcome);
     }
 
     /// Catches up without a lock, if commands need none: they look, or let happen what is due, and nothing is

@@ -9,14 +9,16 @@ use crate::postgres::home::link::{number, shown};
 use crate::postgres::pool::Session;
 use crate::postgres::row::system_time;
 use crate::postgres::schema::SchemaName;
+use crate::store::closed;
 use std::time::Duration;
+use tokio::sync::SemaphorePermit;
 use tokio_postgres::Row;
 use tokio_postgres::types::{ToSql, Type};
 use tollgate_core::Timestamp;
 use tollgate_core::contract::{
     Answer, EVENTS_MAX, HistoryCursor, HistoryPage, HistoryQuery, StoreError,
 };
-use tollgate_core::lanes::{CallId, Event};
+use tollgate_core::lanes::{CallId, End, Event};
 
 /// How many events are looked at for one page.
 const LOOKS_MAX: usize = 65_536;
@@ -44,9 +46,14 @@ impl Sql {
 type Argument<'a> = (&'a (dyn ToSql + Sync), Type);
 
 impl History {
+    async fn session(&self) -> Answer<(SemaphorePermit<'_>, Session<'_>)> {
+        let turn = self.turns.acquire().await.map_err(|_| closed())?;
+        Ok((turn, self.pool.session().await?))
+    }
+
     /// The events of a call, oldest first; of one that has more than fit on a page, the last.
     pub(super) async fn find_all(&self, call: CallId) -> Answer<Vec<Event>> {
-        let session = self.pool.session().await?;
+        let (_turn, session) = self.session().await?;
         let (call, most) = (number(call.0), number(EVENTS_MAX as u64));
         let arguments: [Argument<'_>; 2] = [(&call, Type::INT8), (&most, Type::INT8)];
         let rows = self.ask(&session, &self.sql.find, &arguments).await?;
@@ -55,8 +62,10 @@ impl History {
         for row in rows.iter().rev() {
             events.extend(event(row.try_get(0).map_err(fault::of)?));
         }
-        // A node may have written before another what happened after it.
-        events.sort_by_key(|event| event.at.at);
+        // A node may have written before another what happened after it, perhaps at the same instant; and after
+        // any end but death there is nothing.
+        let is_last = |event: &Event| event.end().is_some_and(|end| end != End::Dead);
+        events.sort_by_key(|event| (event.at.at, is_last(event)));
         Ok(events)
     }
 
@@ -68,7 +77,7 @@ impl History {
         if most == 0 {
             return Ok(page);
         }
-        let session = self.pool.session().await?;
+        let (_turn, session) = self.session().await?;
         let (mut looked, mut told) = (0, 0);
         let mut after = query.after.map_or(i64::MAX, |HistoryCursor(place)| number(place));
         // Most pages have what is looked at: then nothing is looked at for nothing.

@@ -83,7 +83,8 @@ impl Writer {
                 Err(trouble) => self.put_down(trouble),
             };
             if is_closed {
-                return Self::answer(cargo, &Err(error));
+                // It may have been written or not: what is handed back on the way out needs to know.
+                return self.lost(cargo, error);
             }
         }
     }
