@@ -87,12 +87,14 @@ impl Store {
     }
 
     /// A copy of all there is but the bodies of calls, and the time: for who asks what would become of it.
-    /// `None` if there are more calls than that. Nothing else is done while it is made.
+    /// `None` if there are more calls than that, or four times as many lanes and meters. Nothing else is done
+    /// while it is made.
     pub async fn copied(&self, calls_max: u64) -> Answer<Option<(Scheduler, Now)>> {
         self.tell(Kind::Look, move |state, now| {
             let queues = state.scheduler.queues(None, usize::MAX);
             let calls: u64 = queues.iter().map(|it| it.waiting + it.in_flight + it.dead).sum();
-            (calls <= calls_max).then(|| (state.scheduler.clone(), now))
+            let is_small = calls <= calls_max && state.scheduler.kept() as u64 / 4 <= calls_max;
+            is_small.then(|| (state.scheduler.clone(), now))
         })
         .await
     }

@@ -36,7 +36,14 @@ pub(super) async fn ask(
         return Err(invalid_field("limits", &why));
     }
     let busy = || Problem::new(kinds::TOO_BUSY, "a forecast is being made: ask again in a second");
-    let _turn = app.seers.0.try_acquire().map_err(|_| busy())?;
+    let turn = app.seers.0.clone().try_acquire_owned().map_err(|_| busy())?;
     let limits = asked.limits.into_iter().map(|(name, limit)| (name, limit.0)).collect();
-    Ok(Json(app.gate.forecast(limits, work).await?.into()))
+    // It goes on when whoever asked has gone, and so does the turn.
+    let made = tokio::spawn(async move {
+        let made = app.gate.forecast(limits, work).await;
+        drop(turn);
+        made
+    });
+    let made = made.await.map_err(|error| Problem::new(kinds::STORE_FAILED, error.to_string()))?;
+    Ok(Json(made?.into()))
 }

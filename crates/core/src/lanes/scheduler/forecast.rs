@@ -8,7 +8,7 @@ use crate::lanes::claim::{CLAIM_MAX, Claim};
 use crate::lanes::event::Watch;
 use crate::name::{LaneName, QueueName};
 use crate::time::{Now, Span, Timestamp};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// Meters that open within so long of each other are looked at together.
 const GATHER: Span = Span::from_millis(1);
@@ -87,6 +87,8 @@ impl Scheduler {
     pub fn forecast(mut self, work: &Work, now: Now) -> Forecast {
         self.watch(Watch::Nothing);
         self.gather(GATHER);
+        // There are no others on paper.
+        self.shares_asks = false;
         Ahead::new(self, *work, now).run()
     }
 
@@ -119,6 +121,8 @@ struct Ahead {
     lanes: BTreeMap<(QueueName, LaneName), LaneForecast>,
     /// And how many are in flight of each.
     queues: Vec<(QueueName, u64)>,
+    /// Those of which something may start.
+    woken: BTreeSet<usize>,
     /// What is in flight, of which of them, and when it ends.
     flights: VecDeque<(Timestamp, usize, Lease)>,
     /// How many that waited have not started.
@@ -154,6 +158,7 @@ impl Ahead {
             work,
             began,
             lanes,
+            woken: (0..queues.len()).collect(),
             queues,
             flights,
             left,
@@ -190,6 +195,7 @@ impl Ahead {
         let over = self.flights.partition_point(|(ends, ..)| *ends <= now.at);
         for (_, place, lease) in self.flights.drain(..over) {
             self.queues[place].1 -= 1;
+            self.woken.insert(place);
             let settle = vec![Settle::new(lease, Settlement::Done)];
             // One that is not in flight any more has ended by itself.
             let _ = self.scheduler.act(Act { settle, ..Act::default() }, now);
@@ -201,11 +207,14 @@ impl Ahead {
     /// Starts what may start; says whether something did.
     fn start(&mut self, now: Now) -> bool {
         let before = self.started;
-        for place in 0..self.queues.len() {
+        self.scheduler.advance(now);
+        for queue in self.scheduler.take_woken() {
+            self.woken.extend(self.queues.binary_search_by(|(name, _)| name.cmp(&queue)));
+        }
+        while let Some(place) = self.woken.pop_first() {
             while self.claim(place, now) && !self.is_cut() {}
         }
         drop(self.scheduler.take_effects());
-        let _ = self.scheduler.take_woken();
         self.started > before
     }
 
@@ -341,6 +350,26 @@ mod tests {
             second <= Span::from_secs(2),
             "the short lane is not behind the long one: {second:?}"
         );
+    }
+
+    #[test]
+    fn many_queues_at_one_meter_all_have_their_turn() {
+        let mut scheduler = waiting(Limit::per_second(10).burst(1), &[("a", 20)]);
+        for name in ["r", "s", "empty"] {
+            let queue = QueueName::new(name).unwrap();
+            scheduler.define_queue(&queue, QueueSpec::default(), begun()).unwrap();
+            let toll =
+                Toll { limit: self::name(), partition: None, weight: 1, hears_feedback: false };
+            let call = NewCall::new(queue, LaneName::new("b").unwrap());
+            let enqueue =
+                vec![NewCall { tolls: vec![toll], ..call }; 20 * usize::from(name != "empty")];
+            let _ = scheduler.act(Act { enqueue, ..Act::default() }, begun()).unwrap();
+        }
+        let work = Work { takes: Span::from_millis(50), hands: 1, ..WORK };
+        let told = scheduler.forecast(&work, begun());
+        assert_eq!((told.started, told.takes), (60, Span::from_millis(5_900)));
+        let firsts: Vec<_> = told.lanes.iter().map(|lane| lane.first.unwrap()).collect();
+        assert!(firsts.iter().all(|first| *first <= Span::from_millis(200)), "{firsts:?}");
     }
 
     #[test]

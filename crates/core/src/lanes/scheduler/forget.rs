@@ -69,7 +69,8 @@ impl Scheduler {
         self.idle.known = self.kept();
     }
 
-    fn kept(&self) -> usize {
+    /// How many lanes and meters there are.
+    pub fn kept(&self) -> usize {
         self.lanes.count() + self.meters.count()
     }
 

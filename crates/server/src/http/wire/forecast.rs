@@ -16,8 +16,8 @@ const STEPS: usize = 60;
 /// How far is looked ahead unless it is said, and at most.
 const WITHIN: Span = Span::from_days(1);
 const WITHIN_MAX: Span = Span::from_days(366);
-/// How long a call takes at most.
-const TAKES_MAX: Span = Span::from_days(1);
+/// How long a call takes at most: a lease, which ends after it, lasts up to a day.
+const TAKES_MAX: Span = Span::from_hours(12);
 /// After how many starts it is enough.
 const STARTS_MAX: u64 = 1_000_000;
 
