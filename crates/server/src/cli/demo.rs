@@ -116,8 +116,10 @@ struct Folder(PathBuf);
 
 impl Folder {
     fn new() -> anyhow::Result<Self> {
-        let folder = std::env::temp_dir().join(format!("tollgate-demo-{}", std::process::id()));
-        fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
+        // One that is there already is another's.
+        let name = format!("tollgate-demo-{:016x}", getrandom::u64()?);
+        let folder = std::env::temp_dir().join(name);
+        fs::create_dir(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
         Ok(Self(folder))
     }
 }

@@ -51,11 +51,13 @@ async fn until_next_second(gate: &Tollgate) -> Duration {
 }
 
 async fn sample(gate: &Tollgate) -> Result<Sample, Error> {
+    // The second that ended is the same however long the look takes.
+    let now = now(gate).await?;
     let queues = Among::All { prefix: String::new(), but: Some(RESERVED_QUEUE) };
     let BusyLanes { queues, .. } = match gate.keeps_calls() {
         true => gate.busiest_lanes(&queues, 0).await?,
         false => BusyLanes::default(),
     };
     let (limits, totals) = gate.busy_limits(TRACKS_MAX).await?;
-    Ok(Sample { now: now(gate).await?, queues, limits, totals })
+    Ok(Sample { now, queues, limits, totals })
 }

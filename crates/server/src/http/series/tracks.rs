@@ -90,11 +90,16 @@ impl Tracks {
 
     fn end_second(&mut self, ended: Option<Timestamp>) {
         self.second_ended = ended;
-        let seconds = ended.map(|ended| ended.as_nanos() / SECOND.as_nanos());
-        if !seconds.is_some_and(|seconds| seconds.is_multiple_of(MINUTE_SECONDS)) {
+        let Some(ended) = ended else { return };
+        let seconds = ended.as_nanos() / SECOND.as_nanos();
+        let minute = seconds - seconds % MINUTE_SECONDS;
+        let minute = Timestamp::from_nanos(minute.saturating_mul(SECOND.as_nanos()));
+        // Each ends once, also if two looks fall into one second or none into another.
+        let is_over = self.minute_ended.map_or(minute == ended, |before| minute > before);
+        if !is_over {
             return;
         }
-        self.minute_ended = ended;
+        self.minute_ended = Some(minute);
         self.all_queues.end_minute();
         self.all_limits.end_minute();
         self.queues.values_mut().for_each(Track::end_minute);
@@ -244,6 +249,18 @@ mod tests {
         let expected = [Some((3, 3)), None, Some((5, 6))];
         assert_eq!(told(tracks.of_queues(Step::Second, |name| name == "q")), expected);
         assert_eq!(told(tracks.all_queues.points(Step::Second)), expected);
+    }
+
+    #[test]
+    fn a_minute_ends_once_however_the_looks_fall() {
+        let mut tracks = Tracks::default();
+        for (second, enqueued) in [(59, 1), (60, 2), (60, 3), (61, 4), (119, 5), (121, 6), (180, 7)]
+        {
+            tracks.add(sample(second, vec![queue("q", enqueued, 0)], vec![]));
+        }
+        let minutes = told(tracks.of_queues(Step::Minute, |name| name == "q"));
+        assert_eq!(minutes, [Some((2, 0)), Some((4, 0)), Some((1, 0))]);
+        assert_eq!(tracks.ended(Step::Minute), Some(Timestamp::from_nanos(180_000_000_000)));
     }
 
     #[test]
