@@ -1,5 +1,6 @@
 // The frame around every page: the way to the others, how the server is, and what the keys do.
 import { useEffect, useState } from "preact/hooks";
+import { Problem } from "./api/client";
 import { span } from "./format";
 import { isHeld } from "./live";
 import { Seen, useOverview, useSeen } from "./overview";
@@ -35,8 +36,7 @@ export function App() {
       <div class="body">
         <Top />
         <main id="main" tabIndex={-1}>
-          <Away error={seen.error} />
-          <Trouble error={seen.error} />
+          {seen.error instanceof Problem ? <Trouble error={seen.error} /> : <Away error={seen.error} />}
           <page.View key={`${at.page}/${at.names.join("/")}`} route={at} />
         </main>
       </div>

@@ -1,5 +1,5 @@
 // Numbers, spans, instants and rules as people read them.
-import type { Bite, Cause, Definition, Meter, Reason, Rule } from "./api/shapes";
+import type { Bite, Cause, Definition, LimitLine, Meter, Reason, Rule } from "./api/shapes";
 
 const NUMBER = new Intl.NumberFormat("en");
 const SMALL = new Intl.NumberFormat("en", { maximumFractionDigits: 1, minimumFractionDigits: 1 });
@@ -60,6 +60,11 @@ export function instant(at: string | number): string {
   return INSTANT.format(new Date(at));
 }
 
+/** The time of day, to the second. */
+export function daytime(at: number): string {
+  return CLOCK.format(at);
+}
+
 /** The time of day, to the millisecond. */
 export function clock(at: string): string {
   const date = new Date(at);
@@ -118,12 +123,24 @@ export function definitionInWords(definition: Definition): string {
   return rulesOf(definition).map(ruleInWords).join(" and ");
 }
 
-/** Most that is there to be spent at once. */
-export function capacity(definition: Definition): number {
-  const most = rulesOf(definition).map((rule) =>
-    rule.rule === "token_bucket" ? (rule.burst ?? rule.limit) : rule.limit,
-  );
-  return Math.min(...most);
+/** Rates are pinned over rates and slots over slots: what is in force of both, as the server puts them together. */
+export function inForce({ definition, pinned }: LimitLine): Definition {
+  if (!pinned) return definition;
+  const isSlots = (rule: Rule) => rule.rule === "concurrency";
+  const own = rulesOf(definition).filter((rule) => !rulesOf(pinned).some((over) => isSlots(over) === isSlots(rule)));
+  const rules = [...rulesOf(pinned), ...own].sort((a, b) => Number(isSlots(a)) - Number(isSlots(b)));
+  return { rules };
+}
+
+/** Most that is there to be spent at once, by the rule that the meter tells of: its tightest. */
+export function capacityOf({ definition, limit }: Meter): number {
+  const tightest = rulesOf(definition).find((rule) => rule.limit === limit);
+  return tightest?.rule === "token_bucket" ? (tightest.burst ?? limit) : limit;
+}
+
+/** The id of a call in what was typed: that of a QStash message is written `msg_42`. */
+export function idIn(text: string): string {
+  return text.trim().replace(/^msg_(?=\d+$)/, "");
 }
 
 export function nameOf(limit: string, partition?: string): string {

@@ -6,6 +6,11 @@ import { Store, useStore } from "./store";
 /** Everyone holds still, to read in peace. */
 export const isHeld = new Store(false);
 
+/** Whether nothing is to change on the page: it is held, or nobody sees it. */
+export function isIdle(): boolean {
+  return document.hidden || isHeld.value;
+}
+
 /** How long after a failure it is asked again. */
 const AGAIN_MS = 2_000;
 
@@ -16,24 +21,26 @@ export interface Live<T> {
   refresh(): void;
 }
 
-/** Loads now and every so often; anew when one of `on` is another, or the token. */
+/** Loads now and every so often, but while `isStill`; anew when one of `on` is another, or the token. */
 export function useLive<T>(
   load: (signal: AbortSignal) => Promise<T>,
   everyMs: number,
   on: readonly unknown[],
+  isStill = () => false,
 ): Live<T> {
   const [state, setState] = useState<{ data?: T; error?: Error; of: string }>({ of: "" });
   const shown = useStore(token);
   const key = JSON.stringify([on, shown]);
   const loader = useRef(load);
   loader.current = load;
+  const still = useRef(isStill);
+  still.current = isStill;
   const refresh = useRef(() => {});
 
   useEffect(() => {
     const ends = new AbortController();
     let timer: ReturnType<typeof setTimeout> | undefined;
     let asked = 0;
-    const isIdle = () => document.hidden || isHeld.value;
     const look = async () => {
       clearTimeout(timer);
       const mine = ++asked;
@@ -47,11 +54,11 @@ export function useLive<T>(
         rest = AGAIN_MS;
         setState((before) => ({ ...(before.of === key ? before : {}), error: error as Error, of: key }));
       }
-      if (!isIdle()) timer = setTimeout(look, rest);
+      timer = setTimeout(resume, rest);
     };
     const resume = () => {
       clearTimeout(timer);
-      if (!isIdle()) void look();
+      if (!isIdle() && !still.current()) void look();
     };
     refresh.current = () => void look();
     document.addEventListener("visibilitychange", resume);

@@ -54,9 +54,9 @@ export function ratesOf(series: Series, name: SeriesName, range: Range): Points 
   return valuesOf(series, name, range).map((value) => (value === null ? null : (value * 1000) / series.step_ms));
 }
 
-/** How much a second, over the last few steps. */
-export function lately(series: Series | undefined, name: SeriesName, steps = 5): number {
+/** How much a second, over the last few steps; nothing where nothing is known. */
+export function lately(series: Series | undefined, name: SeriesName, steps = 5): number | undefined {
   const known = (series?.[name] ?? []).slice(-steps).filter((value) => value !== null);
-  if (!series || known.length === 0) return 0;
+  if (!series || known.length === 0) return undefined;
   return (known.reduce((sum, value) => sum + value, 0) * 1000) / (known.length * series.step_ms);
 }

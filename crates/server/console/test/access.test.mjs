@@ -5,7 +5,7 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
-import { onPage, picture, settled, startBrowser } from "./browser.mjs";
+import { goTo, onPage, picture, startBrowser } from "./browser.mjs";
 import { startServer } from "./server.mjs";
 
 /** What the browser itself writes when the server says 401. */
@@ -56,6 +56,10 @@ test("a token is asked for, and asked for again if it is wrong; it is in no addr
       page.on("request", (request) => asked.push(request.url()));
       await page.getByRole("heading", { name: "This server wants a token" }).waitFor();
       await picture(page, "token");
+      // The browser lets a second one through.
+      await page.keyboard.press("Escape");
+      await page.keyboard.press("Escape");
+      await page.keyboard.press("Escape");
       await lookIn(page, "wrong-token");
       await page.getByText("It does not know the one it was shown.", { exact: false }).waitFor();
       await lookIn(page, ADMIN);
@@ -79,6 +83,25 @@ test("a token is asked for, and asked for again if it is wrong; it is in no addr
     REFUSED,
   ));
 
+test("what one token showed is gone with it", () =>
+  onPage(
+    browser,
+    server,
+    "#/events",
+    async (page) => {
+      await lookIn(page, ADMIN);
+      await page.getByRole("region", { name: "Following" }).waitFor();
+      await server.ask("POST", "/v1/queues/charges/calls", { lane: "acme", body: 1 });
+      await page.getByRole("cell", { name: "enqueued" }).waitFor();
+      await page.getByRole("button", { name: "Sign out" }).click();
+      await page.getByRole("cell", { name: "enqueued" }).waitFor({ state: "detached" });
+      await lookIn(page, reader);
+      await page.getByRole("region", { name: "Following" }).waitFor();
+      assert.equal(await page.getByRole("cell", { name: "enqueued" }).count(), 0);
+    },
+    REFUSED,
+  ));
+
 test("who may only read sees everything and is offered nothing to change", () =>
   onPage(
     browser,
@@ -98,8 +121,7 @@ test("who may only read sees everything and is offered nothing to change", () =>
         "runs",
         `calls/${dead.id}`,
       ]) {
-        await page.goto(`${server.url}/#/${name}`);
-        await settled(page);
+        await goTo(page, server, name);
         const words = await page.getByRole("main").getByRole("button").allTextContents();
         const harmless = ["10 min", "1 day", "Busiest", "By name", "Export", "Living", "Ended", "Copy"];
         assert.deepEqual(

@@ -55,6 +55,19 @@ export async function settled(page) {
   );
 }
 
+/** Goes to a page of the console, and waits until it is the one that is shown and has looked at all it shows. */
+export async function goTo(page, server, name) {
+  await page.goto(`${server.url}/#/${name}`);
+  // The title is the last that changes.
+  await page.waitForFunction((wanted) => {
+    const [of, ...names] = wanted.split("?")[0].split("/");
+    const isCurrent = document.querySelector("nav [aria-current]")?.getAttribute("href") === `#/${of}`;
+    const title = document.title.split(" · ");
+    return isCurrent && title.length === names.length + 2 && names.every((name, index) => title[index] === name);
+  }, name);
+  await settled(page);
+}
+
 export async function picture(page, name) {
   await mkdir(PICTURES, { recursive: true });
   await page.screenshot({ path: join(PICTURES, `${name}.png`), animations: "disabled" });

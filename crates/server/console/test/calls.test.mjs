@@ -34,6 +34,7 @@ test("calls of a queue are filtered by lane and state", () =>
     await page.getByLabel("Lane").fill("globex");
     await page.getByLabel("Lane").press("Enter");
     await table.getByText("acme", { exact: true }).first().waitFor({ state: "detached" });
+    await table.getByText("globex", { exact: true }).first().waitFor();
     await picture(page, "calls");
   }));
 
@@ -69,7 +70,7 @@ test("a call that is dead tells every attempt with its report, and is revived", 
     await picture(page, "call-dead");
     await page.getByRole("button", { name: "Revive" }).click();
     await agree(page, "Revive");
-    await page.getByRole("status").filter({ hasText: "1 call wait again" }).waitFor();
+    await page.getByRole("status").filter({ hasText: "1 call waits again" }).waitFor();
     assert.deepEqual(await dead(), []);
   }));
 
@@ -113,6 +114,7 @@ test("of the dead some are chosen, and all are revived at a chosen rate, exporte
     await page.getByRole("button", { name: "Delete 2" }).click();
     await agree(page, "Delete");
     await page.getByRole("region", { name: "4 dead calls" }).waitFor();
+    await page.waitForFunction(() => document.querySelectorAll("td input[type=checkbox]").length === 4);
     await boxes.nth(0).check();
     await page.getByRole("button", { name: "Revive 1" }).click();
     await agree(page, "Revive");

@@ -1,7 +1,7 @@
 // The frame: every page on a phone and in both colours, the keyboard, empty states that teach, and who may do what.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { onPage, openPage, picture, settled, startBrowser } from "./browser.mjs";
+import { goTo, onPage, openPage, picture, startBrowser } from "./browser.mjs";
 import { startServer } from "./server.mjs";
 
 const PAGES = ["overview", "limits", "flow", "queues", "calls", "dead", "schedules", "runs", "whatif", "events"];
@@ -47,16 +47,20 @@ test("the command of an empty state works as it stands", async () => {
   });
 });
 
+let filling;
+/** Gives the server something to show, once: what is before shows that there is nothing. */
+function filled() {
+  filling ??= (async () => {
+    const rule = { rule: "token_bucket", limit: 2, per: "1h" };
+    await server.fill({ limit: "openai", rule, queue: "charges", lanes: ["acme", "globex"], calls: 4 });
+    await server.work("charges", "done", 2);
+    await server.ask("POST", "/v1/meters/openai/close", { for: "10m", reason: "429 from upstream" });
+  })();
+  return filling;
+}
+
 test("the overview tells what bites, until when, and who is the noisy tenant", async () => {
-  await server.fill({
-    limit: "openai",
-    rule: { rule: "token_bucket", limit: 2, per: "1h" },
-    queue: "charges",
-    lanes: ["acme", "globex"],
-    calls: 4,
-  });
-  await server.work("charges", "done", 2);
-  await server.ask("POST", "/v1/meters/openai/close", { for: "10m", reason: "429 from upstream" });
+  await filled();
   await onPage(
     browser,
     server,
@@ -74,15 +78,15 @@ test("the overview tells what bites, until when, and who is the noisy tenant", a
 });
 
 for (const colorScheme of ["dark", "light"]) {
-  test(`every page fits a phone, ${colorScheme}, and has its landmarks`, () =>
-    onPage(
+  test(`every page fits a phone, ${colorScheme}, and has its landmarks`, async () => {
+    await filled();
+    await onPage(
       browser,
       server,
       "#/overview",
       async (page) => {
         for (const name of [...PAGES, "limits/openai", "queues/charges", "flow/openai", "calls/0"]) {
-          await page.goto(`${server.url}/#/${name}`);
-          await settled(page);
+          await goTo(page, server, name);
           const beyond = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
           assert.ok(beyond <= 0, `${name} is ${beyond} pixels too wide`);
           assert.equal(await page.getByRole("main").count(), 1);
@@ -95,17 +99,20 @@ for (const colorScheme of ["dark", "light"]) {
         await page.waitForURL(/#\/dead/);
       },
       { viewport: { width: 390, height: 844 }, colorScheme },
-    ));
+    );
+  });
 }
 
 test("letters stand out from what is behind them, in both colours", async () => {
+  await filled();
   for (const colorScheme of ["dark", "light"]) {
     await onPage(
       browser,
       server,
       "#/overview",
       async (page) => {
-        await page.getByRole("region", { name: "Limits that bite" }).waitFor();
+        await page.getByRole("table").getByText("429 from upstream", { exact: false }).waitFor();
+        await page.getByRole("img", { name: /Through the gate/ }).waitFor();
         const poor = await page.evaluate(poorContrasts);
         assert.deepEqual(poor, [], colorScheme);
       },
@@ -135,8 +142,9 @@ test("the colours follow the system until they are chosen, and stay chosen", () 
     { colorScheme: "dark" },
   ));
 
-test("the keyboard is enough: pages, search, help and back", () =>
-  onPage(browser, server, "#/overview", async (page) => {
+test("the keyboard is enough: pages, search, help and back", async () => {
+  await filled();
+  await onPage(browser, server, "#/overview", async (page) => {
     await page.getByRole("heading", { name: "Overview" }).waitFor();
     await page.keyboard.press("g");
     await page.keyboard.press("d");
@@ -159,10 +167,12 @@ test("the keyboard is enough: pages, search, help and back", () =>
     await page.getByRole("heading", { name: "Dead", exact: true }).waitFor();
     await page.keyboard.press("Tab");
     assert.notEqual(await page.evaluate(() => getComputedStyle(document.activeElement).outlineStyle), "none");
-  }));
+  });
+});
 
-test("what is opened while another dialog closes stays open", () =>
-  onPage(browser, server, "#/overview", async (page) => {
+test("what is opened while another dialog closes stays open", async () => {
+  await filled();
+  await onPage(browser, server, "#/overview", async (page) => {
     await page.getByRole("heading", { name: "Overview" }).waitFor();
     await page.keyboard.press("?");
     await page.getByRole("dialog", { name: "Keys and words" }).waitFor();
@@ -178,7 +188,8 @@ test("what is opened while another dialog closes stays open", () =>
     await told;
     await page.keyboard.type("opena");
     await page.getByRole("option", { name: "limit openai" }).waitFor();
-  }));
+  });
+});
 
 test("a server that goes away is said to be away", async () => {
   const other = await startServer();

@@ -33,10 +33,17 @@ test("numbers change as calls come, without a reload", () =>
 test("a held page does not change until it is let go", () =>
   onPage(browser, server, "#/queues/charges", async (page) => {
     const now = page.getByRole("region", { name: "Now" });
+    await page.clock.install();
+    await page.reload();
     await now.getByText("7 calls", { exact: true }).waitFor();
     await page.keyboard.press(".");
     await page.getByRole("button", { name: "Held" }).waitFor();
+    let looks = 0;
+    page.on("request", (request) => request.url().includes("/v1/queues/charges") && looks++);
     await server.ask("POST", "/v1/queues/charges/calls", { lane: "zenith", body: 2 });
+    await page.clock.runFor(10_000);
+    assert.equal(looks, 0);
+    await now.getByText("7 calls", { exact: true }).waitFor();
     await page.keyboard.press(".");
     await now.getByText("8 calls", { exact: true }).waitFor();
   }));
@@ -59,6 +66,37 @@ test("a queue is paused and resumed", () =>
     await agree(page, "Resume");
     await page.getByText("paused: nothing starts").waitFor({ state: "detached" });
   }));
+
+test("what is dangerous is not agreed to by a key that is held, and a request under way is not left", () =>
+  onPage(
+    browser,
+    server,
+    "#/queues/charges",
+    async (page) => {
+      let answer;
+      const sent = new Promise((resolve) =>
+        page.route(/charges\/pause$/, (route) => {
+          answer = () => route.fulfill({ status: 503, json: { detail: "the store is away" } });
+          resolve();
+        }),
+      );
+      await page.getByRole("button", { name: "Pause", exact: true }).first().focus();
+      await page.keyboard.press("Enter");
+      const dialog = page.getByRole("dialog");
+      await dialog.waitFor();
+      assert.equal(await page.evaluate(() => document.activeElement.textContent), "Cancel");
+      await dialog.getByRole("button", { name: "Pause" }).click();
+      await sent;
+      assert.equal(await dialog.getByRole("button", { name: "Cancel" }).isDisabled(), true);
+      await page.keyboard.press("Escape");
+      await page.keyboard.press("Escape");
+      await answer();
+      await dialog.getByRole("alert").getByText("the store is away").waitFor();
+      await page.keyboard.press("Escape");
+      await dialog.waitFor({ state: "detached" });
+    },
+    { expected: /status of 503/ },
+  ));
 
 test("a lane is paused, resumed and weighed", () =>
   onPage(browser, server, "#/queues/charges", async (page) => {
@@ -94,6 +132,19 @@ test("a lane that is gone to can be acted on, also on a phone", () =>
     { viewport: { width: 390, height: 844 } },
   ));
 
+test("a lane whose name means a folder is left alone, and so is its queue", async () => {
+  await server.ask("POST", "/v1/queues/charges/calls", { lane: "..", body: 1 });
+  await onPage(browser, server, "#/queues/charges", async (page) => {
+    const row = page.getByRole("row").filter({ has: page.getByRole("link", { name: "..", exact: true }) });
+    await row.getByRole("button", { name: "Pause" }).click();
+    await page.getByRole("dialog").getByRole("button", { name: "Pause" }).click();
+    await page.getByRole("alert").getByText("--path-as-is", { exact: false }).waitFor();
+    assert.equal((await server.ask("GET", "/v1/queues/charges")).paused, false);
+    await page.goto(`${server.url}/#/queues/..`);
+    await page.getByText("The server is not asked").waitFor();
+  });
+});
+
 test("a queue is defined, changed and removed", () =>
   onPage(
     browser,
@@ -121,6 +172,8 @@ test("the flow of a lane shows its starts as they happen", async () => {
   await onPage(browser, server, "#/flow?queue=open&lane=acme", async (page) => {
     await page.getByRole("img", { name: /Starts/ }).waitFor();
     await server.work("open", "done");
+    await page.getByRole("img", { name: /at most 1 calls\/s/ }).waitFor();
+    await page.reload();
     await page.getByRole("img", { name: /at most 1 calls\/s/ }).waitFor();
   });
 });

@@ -38,7 +38,10 @@ test("who is not served in the time is told so", () =>
     await page.getByLabel("Look ahead").selectOption("1h");
     await page.getByRole("button", { name: "Look ahead" }).click();
     await page.getByText(/of 600 calls start within an hour/).waitFor();
-    await page.getByText(/^(1|none) within an hour$/).first().waitFor();
+    await page
+      .getByText(/^(1|none) within an hour$/)
+      .first()
+      .waitFor();
   }));
 
 test("what cannot be is refused with the reason, and the last answer stays", () =>

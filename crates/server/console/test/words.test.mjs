@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { before, test } from "node:test";
 import { build } from "esbuild";
 
-const MODULES = ["format", "pages/flow/allowance", "pages/runs/graph"];
+const MODULES = ["format", "pages/flow/allowance", "pages/flow/track", "pages/runs/graph"];
 
 let told;
 before(async () => {
@@ -75,6 +75,55 @@ test("the bound of a rule is what it lets pass in whole periods, wherever they b
 
 test("a sum over the last steps forgets those before, and does not invent what is not known", () => {
   assert.deepEqual(told.trailing([null, 1, 2, 3, null, 4], 2), [null, 1, 3, 5, null, 4]);
+});
+
+const MINUTE = { rule: "token_bucket", limit: 100, per: "1m", burst: 150 };
+const SLOTS = { rule: "concurrency", limit: 20 };
+
+test("a rate is pinned over rates and slots over slots", () => {
+  const { inForce } = told;
+  const [hour, one] = [
+    { rule: "fixed_window", limit: 5, per: "1h" },
+    { rule: "concurrency", limit: 1 },
+  ];
+  assert.deepEqual(inForce({ definition: MINUTE }), MINUTE);
+  assert.deepEqual(inForce({ definition: MINUTE, pinned: one }), { rules: [MINUTE, one] });
+  assert.deepEqual(inForce({ definition: { rules: [MINUTE, SLOTS] }, pinned: hour }), { rules: [hour, SLOTS] });
+});
+
+test("what is left is told of the rule that is tightest", () => {
+  const definition = { rules: [MINUTE, SLOTS] };
+  assert.equal(told.capacityOf({ definition, limit: 100 }), 150);
+  assert.equal(told.capacityOf({ definition, limit: 20 }), 20);
+});
+
+test("a meter's looks are put where they were, and what passed in a long gap is not known", () => {
+  const track = new told.MeterTrack();
+  const looks = [
+    [1_000, 50],
+    [1_001, 53],
+    [1_003, 57],
+    [1_003, 58],
+    [1_040, 90],
+    [1_041, 4],
+  ];
+  for (const [second, total] of looks) track.look(second, total, 1);
+  const { times, weights } = track.admissions(0);
+  const at = (second) => weights[times.indexOf(second)];
+  assert.deepEqual([1_000, 1_001, 1_002, 1_003].map(at), [null, 3, 2, 3]);
+  // A meter that was forgotten counts from zero.
+  assert.deepEqual([1_004, 1_039, 1_040, 1_041].map(at), [null, null, null, 4]);
+});
+
+test("a start that is heard and read counts once, and before what was read nothing is known", () => {
+  const track = new told.StartTrack();
+  const at = "1970-01-01T00:16:40.250Z";
+  track.knows(1_000);
+  track.add({ event: "started", call: "7", attempt: 1, at });
+  track.add({ event: "settled", call: "7", attempt: 1, at: "1970-01-01T00:16:41Z", started: at });
+  track.add({ event: "settled", call: "8", attempt: 1, at: "1970-01-01T00:16:41Z", started: at });
+  track.add({ event: "enqueued", call: "9", at });
+  assert.deepEqual(track.starts([998, 999, 1_000, 1_001]), [null, null, 2, 0]);
 });
 
 test("a picture is read from Mermaid's language, each task behind what it needs", () => {

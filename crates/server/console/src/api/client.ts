@@ -8,7 +8,7 @@ export interface Request {
   body?: unknown;
 }
 
-/** What the server said is wrong, as RFC 9457 has it. */
+/** What the server said is wrong, as RFC 9457 has it; with the status 0, why it cannot be asked at all. */
 export class Problem extends Error {
   constructor(
     readonly status: number,
@@ -22,9 +22,18 @@ export class Problem extends Error {
 /** Who the audit log names; with a token, the server adds that token's name. */
 const ACTOR = "console";
 
-/** A path whose parts are names: path`/v1/limits/${name}`. */
+/** A path whose parts are names: path`/v1/limits/${name}`. Throws if a browser would take one for another place. */
 export function path(texts: TemplateStringsArray, ...names: string[]): string {
-  return texts.reduce((whole, text, index) => whole + encodeURIComponent(names[index - 1] ?? "") + text);
+  return texts.reduce((whole, text, index) => whole + part(names[index - 1] ?? "") + text);
+}
+
+/** However they are written, a browser folds these two into the path: what is said of a lane `..` would befall its queue. */
+function part(name: string): string {
+  if (name === "." || name === "..") {
+    const why = `a browser takes the name ${name} for a place in the address`;
+    throw new Problem(0, "invalid_path", `${why}: ask from a terminal, with curl --path-as-is`);
+  }
+  return encodeURIComponent(name);
 }
 
 /** A path with a query; what is empty is left out. */
@@ -37,12 +46,20 @@ export function query(at: string, fields: Record<string, string | number | undef
   return text ? `${at}?${text}` : at;
 }
 
+/** Longest look: a connection that died without a word would be waited for for ever. */
+const LOOK_MAX_MS = 15_000;
+
 export async function get<T>(at: string, signal?: AbortSignal): Promise<T> {
-  return (await open({ method: "GET", path: at }, signal)).json() as Promise<T>;
+  return look(at, signal, (response) => response.json() as Promise<T>);
 }
 
 export async function getText(at: string, signal?: AbortSignal): Promise<string> {
-  return (await open({ method: "GET", path: at }, signal)).text();
+  return look(at, signal, (response) => response.text());
+}
+
+async function look<T>(at: string, signal: AbortSignal | undefined, read: (response: Response) => Promise<T>) {
+  const late = AbortSignal.timeout(LOOK_MAX_MS);
+  return read(await open({ method: "GET", path: at }, signal ? AbortSignal.any([signal, late]) : late));
 }
 
 export async function send<T>(request: Request): Promise<T> {

@@ -2,14 +2,16 @@
 import { useState } from "preact/hooks";
 import { get, path, query } from "../api/client";
 import type { CallEvent, CallPage, CallView, HistoryPage } from "../api/shapes";
+import { idIn } from "../format";
 import { go, href, refine, type Route } from "../route";
-import { usePages } from "../paging";
+import { usePages, type Pages } from "../paging";
 import { CallLink, StateMark, Tolls, eventInWords, toneOfEvent, triesOf } from "../parts/callmarks";
 import { Empty, server } from "../parts/empty";
+import { TypedInput } from "../parts/fields";
 import { Mark } from "../parts/marks";
 import { Loading, Trouble } from "../parts/notice";
 import { Head, Panel, Tabs } from "../parts/page";
-import { QueueFilter } from "../parts/queuefilter";
+import { NoQueue, QueueFilter, useQueues } from "../parts/queuefilter";
 import { Table, type Column } from "../parts/table";
 import { When } from "../parts/time";
 import { CallStory } from "./calls/story";
@@ -32,6 +34,7 @@ export function CallsPage({ route }: { route: Route }) {
 function CallList({ filters }: { filters: URLSearchParams }) {
   const view = filters.get("view") === "history" ? "history" : "now";
   const [queue, lane] = [filters.get("queue") ?? "", filters.get("lane") ?? ""];
+  const queues = useQueues();
   return (
     <>
       <Head
@@ -43,9 +46,9 @@ function CallList({ filters }: { filters: URLSearchParams }) {
       <div class="filters">
         <FindCall />
         {view === "now" ? (
-          <QueueFilter queue={queue} lane={lane} most="waiting" />
+          <QueueFilter queue={queue} lane={lane} most="waiting" queues={queues} />
         ) : (
-          <QueueFilter queue={queue} lane={lane} />
+          <QueueFilter queue={queue} lane={lane} queues={queues} />
         )}
         {view === "now" ? (
           <Choice name="state" label="State" of={STATES} filters={filters} />
@@ -60,7 +63,9 @@ function CallList({ filters }: { filters: URLSearchParams }) {
       ) : queue ? (
         <Living queue={queue} lane={lane} state={filters.get("state") ?? ""} />
       ) : (
-        <NoCall />
+        <NoQueue queues={queues}>
+          <NoCall />
+        </NoQueue>
       )}
     </>
   );
@@ -70,7 +75,7 @@ function FindCall() {
   const [id, setId] = useState("");
   const submit = (event: Event) => {
     event.preventDefault();
-    if (id.trim()) go("calls", [id.trim()]);
+    if (id.trim()) go("calls", [idIn(id)]);
   };
   return (
     <form onSubmit={submit} role="search">
@@ -98,20 +103,16 @@ function Choice({ name, label, of, filters }: { name: string; label: string; of:
 
 /** An instant in the reader's own time, kept as the API has it. */
 function Instant({ name, label, filters }: { name: string; label: string; filters: URLSearchParams }) {
-  const at = filters.get(name);
-  const local = at
-    ? new Date(new Date(at).getTime() - new Date().getTimezoneOffset() * 60_000).toISOString().slice(0, 16)
-    : "";
+  const at = new Date(filters.get(name) ?? "");
+  // What the address says may be no instant: the server tells what is wrong with it.
+  const local = Number.isNaN(at.getTime())
+    ? ""
+    : new Date(at.getTime() - at.getTimezoneOffset() * 60_000).toISOString().slice(0, 16);
+  const commit = (value: string) => refine({ [name]: value ? new Date(value).toISOString() : "" });
   return (
     <label>
       {label}
-      <input
-        type="datetime-local"
-        value={local}
-        onChange={(event) =>
-          refine({ [name]: event.currentTarget.value ? new Date(event.currentTarget.value).toISOString() : "" })
-        }
-      />
+      <TypedInput kind="datetime-local" value={local} commit={commit} />
     </label>
   );
 }
@@ -131,7 +132,13 @@ const LIVING: Column<CallView>[] = [
 ];
 
 function Until({ call }: { call: CallView }) {
-  const at = call.rests_until ?? call.lease_expires_at ?? call.died_at ?? call.not_before;
+  const at = call.rests_until ?? call.lease_expires_at ?? call.not_before;
+  if (call.died_at)
+    return (
+      <span>
+        died <When at={call.died_at} />
+      </span>
+    );
   return at ? <When at={at} /> : <span class="soft">see why</span>;
 }
 
@@ -147,7 +154,7 @@ function Living({ queue, lane, state }: { queue: string; lane: string; state: st
     [queue, lane, state],
   );
   return (
-    <Panel title={`Calls of ${queue}`} aside={<small>in the order in which they were accepted</small>}>
+    <Panel title={`Calls of ${queue}`} aside={<small>in the order in which they were accepted</small>} pages={pages}>
       <Trouble error={pages.error} />
       {!pages.rows ? (
         !pages.error && <Loading what="calls" />
@@ -192,6 +199,8 @@ function History({ filters }: { filters: URLSearchParams }) {
   const fields = Object.fromEntries(
     ["queue", "lane", "end", "from", "to"].map((name) => [name, filters.get(name) ?? ""]),
   );
+  // A lane is one of a queue.
+  if (!fields.queue) delete fields.lane;
   const pages = usePages(
     async (after, signal) => {
       const page = await get<HistoryPage>(query("/v1/history", { ...fields, limit: PAGE, after }), signal);
@@ -200,23 +209,37 @@ function History({ filters }: { filters: URLSearchParams }) {
     [fields],
   );
   return (
-    <Panel title="History" aside={<small>newest first, as long as it is kept</small>}>
+    <Panel title="History" aside={<small>newest first, as long as it is kept</small>} pages={pages}>
       <Trouble error={pages.error} />
       {!pages.rows ? (
         !pages.error && <Loading what="history" />
       ) : pages.rows.length === 0 ? (
-        <Empty title="Nothing like that is in the history" />
+        <NotFound pages={pages} />
       ) : (
         <Table
           label="History"
           rows={pages.rows}
           columns={PAST}
-          keyOf={(event) => event.call + event.event + event.at}
+          keyOf={({ call, event, at, attempt, limit, partition }) =>
+            JSON.stringify([call, event, at, attempt, limit, partition])
+          }
           isLong
           onEnd={pages.more}
         />
       )}
     </Panel>
+  );
+}
+
+/** History is read from its newest end, so much at a time. */
+function NotFound({ pages }: { pages: Pages<CallEvent> }) {
+  if (!pages.hasMore) return <Empty title="Nothing like that is in the history" />;
+  return (
+    <Empty title="Nothing like that is among the newest of the history">
+      <button type="button" onClick={pages.more}>
+        Look further
+      </button>
+    </Empty>
   );
 }
 

@@ -1,5 +1,5 @@
 // Dead: calls that failed too often or were given up. They wait here to be revived, deleted or exported.
-import { useState } from "preact/hooks";
+import { useEffect, useMemo, useState } from "preact/hooks";
 import { get, path, query } from "../api/client";
 import type { CallPage, CallView, QueueState } from "../api/shapes";
 import { count, counted } from "../format";
@@ -11,7 +11,7 @@ import { Empty } from "../parts/empty";
 import { Mark } from "../parts/marks";
 import { Loading, Trouble, say } from "../parts/notice";
 import { Head, Panel } from "../parts/page";
-import { QueueFilter } from "../parts/queuefilter";
+import { NoQueue, QueueFilter, useQueues } from "../parts/queuefilter";
 import { Table, type Column } from "../parts/table";
 import { When } from "../parts/time";
 import type { Route } from "../route";
@@ -23,6 +23,7 @@ const EVERY_MS = 2_000;
 
 export function DeadPage({ route }: { route: Route }) {
   const [queue, lane] = [route.filters.get("queue") ?? "", route.filters.get("lane") ?? ""];
+  const queues = useQueues();
   return (
     <>
       <Head
@@ -30,9 +31,15 @@ export function DeadPage({ route }: { route: Route }) {
         says="Calls that failed, crashed or were limited too often, or were given up: dead letters. They stay until you decide."
       />
       <div class="filters">
-        <QueueFilter queue={queue} lane={lane} most="dead" />
+        <QueueFilter queue={queue} lane={lane} most="dead" queues={queues} />
       </div>
-      {queue ? <DeadOf key={queue + lane} queue={queue} lane={lane} /> : <NoneDead />}
+      {queue ? (
+        <DeadOf key={JSON.stringify([queue, lane])} queue={queue} lane={lane} />
+      ) : (
+        <NoQueue queues={queues}>
+          <NoneDead />
+        </NoQueue>
+      )}
     </>
   );
 }
@@ -86,7 +93,7 @@ function DeadOf({ queue, lane }: { queue: string; lane: string }) {
     </div>
   );
   return (
-    <Panel title={dead === undefined ? "Dead calls" : counted(dead, "dead call")} aside={actions}>
+    <Panel title={dead === undefined ? "Dead calls" : counted(dead, "dead call")} aside={actions} pages={pages}>
       <Trouble error={pages.error} />
       {!pages.rows ? (
         !pages.error && <Loading what="dead calls" />
@@ -109,12 +116,16 @@ function DeadOf({ queue, lane }: { queue: string; lane: string }) {
 
 function ExportButton({ of }: { of: { queue: string; lane?: string } }) {
   const [done, setDone] = useState<number | null>(null);
+  const ends = useMemo(() => new AbortController(), []);
+  useEffect(() => () => ends.abort(), []);
   const start = async () => {
     setDone(0);
     try {
-      say(`${counted(await exportDead(of, setDone), "call")} exported, a line of JSON each`);
+      const { calls, gone } = await exportDead(of, setDone, ends.signal);
+      const missing = gone > 0 ? `; ${counted(gone, "call")} of the list had gone meanwhile` : "";
+      say(`${counted(calls, "call")} exported, a line of JSON each${missing}`);
     } catch (error) {
-      say((error as Error).message, true);
+      if (!ends.signal.aborted) say((error as Error).message, true);
     }
     setDone(null);
   };

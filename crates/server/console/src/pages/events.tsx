@@ -2,14 +2,19 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import { follow } from "../api/events";
 import type { CallEvent, EventKind } from "../api/shapes";
-import { clock, count, counted, instant, perSecond } from "../format";
+import { isHeld } from "../live";
+import { clock, count, counted, idIn, instant, perSecond } from "../format";
 import { CallLink, eventInWords, toneOfEvent } from "../parts/callmarks";
 import { Empty } from "../parts/empty";
+import { TypedInput } from "../parts/fields";
 import { Mark } from "../parts/marks";
+import { Trouble } from "../parts/notice";
 import { Head, Panel } from "../parts/page";
-import { QueueFilter } from "../parts/queuefilter";
+import { QueueFilter, useQueues } from "../parts/queuefilter";
 import { Table, type Column } from "../parts/table";
 import { refine, type Route } from "../route";
+import { token } from "../session";
+import { useStore } from "../store";
 
 /** Events kept on the page; older ones are in the history. */
 const KEPT_MAX = 5_000;
@@ -28,17 +33,19 @@ interface Tail {
   rate: number;
   hasMissed: boolean;
   isConnected: boolean;
+  error: Error | undefined;
 }
 
-const NOTHING: Tail = { events: [], heard: 0, rate: 0, hasMissed: false, isConnected: false };
+const NOTHING: Tail = { events: [], heard: 0, rate: 0, hasMissed: false, isConnected: false, error: undefined };
 
 export function EventsPage({ route }: { route: Route }) {
   const field = (name: string) => route.filters.get(name) ?? "";
   const [isPaused, setPaused] = useState(false);
   const [queue, lane, call, kind] = [field("queue"), field("lane"), field("call"), field("kind")];
-  const tail = useTail(queue, lane, call, isPaused);
+  const isStill = useStore(isHeld) || isPaused;
+  const tail = useTail(queue, lane, call, isStill);
   const rows = kind ? tail.events.filter(({ event }) => event.event === kind) : tail.events;
-  const state = isPaused ? "Paused" : tail.isConnected ? "Following" : "Connecting";
+  const state = isStill ? "Paused" : tail.isConnected ? "Following" : tail.error ? "Not followed" : "Connecting";
   return (
     <>
       <Head title="Events" says="What happens to calls, as it happens, newest first.">
@@ -47,10 +54,10 @@ export function EventsPage({ route }: { route: Route }) {
         </button>
       </Head>
       <div class="filters">
-        <QueueFilter queue={queue} lane={lane} />
+        <QueueFilter queue={queue} lane={lane} queues={useQueues()} />
         <label>
           Call
-          <input value={call} placeholder="Its id" onChange={(event) => refine({ call: event.currentTarget.value })} />
+          <TypedInput value={call} placeholder="Its id" commit={(call) => refine({ call: idIn(call) })} />
         </label>
         <label>
           What
@@ -71,8 +78,9 @@ export function EventsPage({ route }: { route: Route }) {
           </small>
         }
       >
+        <Trouble error={tail.error} />
         {rows.length === 0 ? (
-          <Empty title={isPaused ? "Held still" : "Nothing happens right now"}>
+          <Empty title={isStill ? "Held still" : "Nothing happens right now"}>
             Each call that is accepted, started, held back, settled or ended appears here. The last {count(KEPT_MAX)}{" "}
             stay on the page.
           </Empty>
@@ -116,12 +124,14 @@ const COLUMNS: Column<Kept>[] = [
 /** Follows events into a ring, and paints it in the next frame, however many come, ten times a second at most. */
 function useTail(queue: string, lane: string, call: string, isPaused: boolean): Tail {
   const [tail, setTail] = useState<Tail>(NOTHING);
+  const holder = useStore(token);
   const paused = useRef(isPaused);
   paused.current = isPaused;
   useEffect(() => {
     const ends = new AbortController();
     const ring = new Ring(KEPT_MAX);
     let [frame, painted, isConnected, hasMissed] = [0, 0, false, false];
+    let error: Error | undefined;
     const paint = (now: number) => {
       frame = 0;
       if (paused.current) return;
@@ -133,6 +143,7 @@ function useTail(queue: string, lane: string, call: string, isPaused: boolean): 
         rate: ring.rate(performance.now()),
         hasMissed,
         isConnected,
+        error,
       });
     };
     const soon = () => {
@@ -143,6 +154,7 @@ function useTail(queue: string, lane: string, call: string, isPaused: boolean): 
       event: (event: CallEvent) => (ring.push(event), soon()),
       missed: () => ((hasMissed = true), soon()),
       connected: (is: boolean) => ((isConnected = is), soon()),
+      failed: (problem: Error) => ((error = problem), soon()),
     };
     setTail(NOTHING);
     void follow(watch, heard, ends.signal);
@@ -152,7 +164,7 @@ function useTail(queue: string, lane: string, call: string, isPaused: boolean): 
       cancelAnimationFrame(frame);
       clearInterval(timer);
     };
-  }, [queue, lane, call]);
+  }, [queue, lane, call, holder]);
   return tail;
 }
 

@@ -1,7 +1,7 @@
 // Flow: when calls were admitted, drawn against what a limit allows; of a limit, of a partition, or of a lane.
 import { get, path, query } from "../api/client";
-import type { CallPage, LimitPage, LimitState, MeterPage, Toll } from "../api/shapes";
-import { capacity, counted, definitionInWords, holds, nameOf, rulesOf, span } from "../format";
+import type { CallPage, LimitPage, LimitState, Meter, MeterPage, Toll } from "../api/shapes";
+import { capacityOf, counted, definitionInWords, holds, nameOf, rulesOf, span } from "../format";
 import { useLive } from "../live";
 import { Chart, type Line } from "../parts/chart";
 import { Empty, server } from "../parts/empty";
@@ -99,7 +99,8 @@ function OfLimit({ name }: { name: string }) {
     name,
   ]);
   if (!limit.data) return limit.error ? <Trouble error={limit.error} /> : <Loading what={name} />;
-  return <LimitFlow limit={limit.data} hasPartitions={(meters.data?.partitions.length ?? 0) > 0} />;
+  if (!meters.data && !meters.error) return <Loading what={name} />;
+  return <LimitFlow limit={limit.data} meters={meters.data} />;
 }
 
 function OfMeter({ limit, partition }: { limit: string; partition: string }) {
@@ -109,7 +110,7 @@ function OfMeter({ limit, partition }: { limit: string; partition: string }) {
   return (
     <>
       <div class="note">
-        <Usage available={meter.available} of={capacity(meter.definition)} /> {definitionInWords(meter.definition)} ·{" "}
+        <Usage available={meter.available} of={capacityOf(meter)} /> {definitionInWords(meter.definition)} ·{" "}
         {counted(meter.waiting, "lane")} waiting
         {meter.next_admission_ms ? ` · next in ${span(meter.next_admission_ms)}` : ""}{" "}
         {held && <Mark tone={meter.closed_for_ms || meter.paused ? "stop" : "wait"}>{held}</Mark>}
@@ -122,7 +123,7 @@ function OfMeter({ limit, partition }: { limit: string; partition: string }) {
 }
 
 function LaneFlow({ queue, lane }: { queue: string; lane: string }) {
-  const { times, starts } = useLaneFlow(queue, lane);
+  const { times, starts, error } = useLaneFlow(queue, lane);
   const allowed = useLive((signal) => allowances(queue, lane, signal), EVERY_MS * 5, [queue, lane]);
   const lines: Line[] = [{ label: "started", unit: "calls/s", color: "--pass", kind: "bars", values: starts }];
   for (const { label, rate } of allowed.data ?? [])
@@ -134,6 +135,7 @@ function LaneFlow({ queue, lane }: { queue: string; lane: string }) {
         crumb={<a href={href("queues", [queue], { lane })}>Lane of {queue}</a>}
         says="Its calls as they started, against what its limits let through."
       />
+      <Trouble error={error ?? allowed.error} />
       <Panel title="Starts" aside={<small>calls per second, ten minutes</small>}>
         <Chart label="Starts" times={times} lines={lines} height={260} />
       </Panel>
@@ -157,9 +159,11 @@ async function allowances(
 }
 
 async function allowanceOf(toll: Toll, signal: AbortSignal): Promise<{ label: string; rate: number }[]> {
-  const limit = await get<LimitState>(path`/v1/limits/${toll.limit}`, signal);
-  const own = limit.overrides.find((override) => override.partition === toll.partition)?.definition;
-  const rules = rulesOf(own ?? limit.pinned ?? limit.definition).filter(isRate);
+  const { definition } =
+    toll.partition === undefined
+      ? (await get<MeterPage>(query(path`/v1/meters/${toll.limit}`, { limit: 1 }), signal)).global
+      : await get<Meter>(path`/v1/meters/${toll.limit}/${toll.partition}`, signal);
+  const rules = rulesOf(definition).filter(isRate);
   return rules.map((rule) => ({
     label: nameOf(toll.limit, toll.partition),
     rate: perSecondOf(rule) / (toll.weight ?? 1),

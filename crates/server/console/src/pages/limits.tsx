@@ -1,7 +1,7 @@
 // Limits: each with its rule, what is left, who waits there and when the next is admitted.
 import { get, Problem, query, path } from "../api/client";
 import type { LimitLine, LimitPage, Meter, MeterPage } from "../api/shapes";
-import { capacity, count, counted, definitionInWords, holds, span } from "../format";
+import { capacityOf, count, counted, definitionInWords, holds, inForce, span } from "../format";
 import { useLive } from "../live";
 import { useMay } from "../overview";
 import { Empty, server } from "../parts/empty";
@@ -9,13 +9,15 @@ import { Mark, Usage } from "../parts/marks";
 import { Loading, Trouble } from "../parts/notice";
 import { Head, Panel } from "../parts/page";
 import { Table, type Column } from "../parts/table";
-import { mayReadOn, usePages } from "../paging";
+import { useFound, usePages } from "../paging";
 import { href, refine, type Route } from "../route";
 import { defineLimit } from "./limits/actions";
 import { LimitDetail } from "./limits/detail";
 
 const EVERY_MS = 2_000;
+/** What is kept fresh, and what is read behind it at a time. */
 const PAGE = 200;
+const FURTHER = 1_000;
 
 export function LimitsPage({ route }: { route: Route }) {
   const [name] = route.names;
@@ -29,10 +31,10 @@ export function LimitsPage({ route }: { route: Route }) {
 function LimitList({ sought }: { sought: string }) {
   const isAdmin = useMay("admin");
   const pages = usePages(async (after, signal) => {
-    const page = await get<LimitPage>(query("/v1/limits", { limit: PAGE, after }), signal);
+    const page = await get<LimitPage>(query("/v1/limits", { limit: after ? FURTHER : PAGE, after }), signal);
     return { rows: page.limits, next: page.next };
   }, []);
-  const rows = pages.rows?.filter((limit) => limit.name.toLowerCase().includes(sought.toLowerCase()));
+  const rows = useFound(pages, sought);
   return (
     <>
       <Head
@@ -45,8 +47,8 @@ function LimitList({ sought }: { sought: string }) {
           </button>
         )}
       </Head>
-      <Trouble error={pages.error} />
       <Panel
+        pages={pages}
         title={rows ? counted(rows.length, "limit") + (pages.hasMore ? " and more" : "") : "Limits"}
         aside={
           <div class="filters">
@@ -60,10 +62,11 @@ function LimitList({ sought }: { sought: string }) {
           </div>
         }
       >
+        <Trouble error={pages.error} />
         {!rows ? (
-          <Loading what="limits" />
+          !pages.error && <Loading what="limits" />
         ) : rows.length === 0 ? (
-          <None sought={sought} />
+          <None sought={sought} among={pages.hasMore ? pages.rows?.length : undefined} />
         ) : (
           <Table
             label="Limits"
@@ -71,7 +74,7 @@ function LimitList({ sought }: { sought: string }) {
             columns={COLUMNS}
             keyOf={(limit) => limit.name}
             isLong
-            onEnd={() => mayReadOn(pages.rows) && pages.more()}
+            onEnd={() => sought || pages.more()}
           />
         )}
       </Panel>
@@ -85,9 +88,7 @@ const COLUMNS: Column<LimitLine>[] = [
     title: "Rule",
     width: "20%",
     isExtra: true,
-    cell: (limit) => (
-      <span title={definitionInWords(limit.definition)}>{definitionInWords(limit.pinned ?? limit.definition)}</span>
-    ),
+    cell: (limit) => <span title={definitionInWords(inForce(limit))}>{definitionInWords(inForce(limit))}</span>,
   },
   { title: "Left · waiting · next admission", cell: (limit) => <Now limit={limit} /> },
   { title: "", width: "72px", isExtra: true, cell: (limit) => <a href={href("flow", [limit.name])}>Flow</a> },
@@ -124,7 +125,7 @@ function Now({ limit }: { limit: LimitLine }) {
   const held = holds(meter);
   return (
     <span class="now">
-      <Usage available={meter.available} of={capacity(meter.definition)} />
+      <Usage available={meter.available} of={capacityOf(meter)} />
       <span class={meter.waiting === 0 ? "number zero" : "number"}>
         {counted(meter.waiting, "lane")} wait{meter.waiting === 1 ? "s" : ""}
       </span>
@@ -150,7 +151,9 @@ function pressed({ global, partitions }: MeterPage): Meter {
   return first && weight(first) >= weight(global) ? first : global;
 }
 
-function None({ sought }: { sought: string }) {
+/** Among so many, if there are others that were not read. */
+function None({ sought, among }: { sought: string; among: number | undefined }) {
+  if (sought && among) return <Empty title={`None of the first ${count(among)} limits has “${sought}” in its name`} />;
   if (sought) return <Empty title={`No limit has “${sought}” in its name`} />;
   return (
     <Empty

@@ -21,7 +21,8 @@ export function OverviewPage() {
   const recent = useSeries("minutes").data;
   if (!data) return <Loading what="the server" />;
   const isNew =
-    data.queues.length === 0 && data.limits.length === 0 && data.waiting === 0 && lately(recent, "admitted", 600) === 0;
+    data.queues.length === 0 && data.limits.length === 0 && data.waiting === 0 && !lately(recent, "admitted", 600);
+  const admitted = lately(recent, "admitted");
   const trend = (name: "admitted" | "waiting" | "in_flight" | "dead") =>
     recent?.[name]?.slice(-TREND).map((value) => value ?? 0);
   const withTrend = (values: number[] | undefined) => (values ? { trend: values } : {});
@@ -33,8 +34,8 @@ export function OverviewPage() {
       <div class="stats">
         <Stat
           label="Admitted"
-          value={perSecond(lately(recent, "admitted"))}
-          unit="per second"
+          value={admitted === undefined ? "not known" : perSecond(admitted)}
+          unit={admitted === undefined ? "" : "tolls per second"}
           tone="pass"
           {...withTrend(trend("admitted"))}
           href={href("limits")}
@@ -108,7 +109,8 @@ function Charts({ range }: { range: Range }) {
   const times = timesOf(data, range);
   const rate = (label: string, name: "admitted" | "throttled" | "done", color: string, kind: Line["kind"]): Line => ({
     label,
-    unit: "/s",
+    // Of the limits together nothing but tolls is counted, and a call may owe several.
+    unit: name === "done" ? "calls/s" : "tolls/s",
     color,
     kind,
     values: ratesOf(data, name, range),

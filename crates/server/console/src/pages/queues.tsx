@@ -3,7 +3,7 @@ import { get, query } from "../api/client";
 import type { QueuePage, QueueState } from "../api/shapes";
 import { count, counted } from "../format";
 import { useMay } from "../overview";
-import { mayReadOn, usePages } from "../paging";
+import { useFound, usePages } from "../paging";
 import { Empty, server } from "../parts/empty";
 import { Mark } from "../parts/marks";
 import { Loading, Trouble } from "../parts/notice";
@@ -27,7 +27,7 @@ function QueueList({ sought }: { sought: string }) {
     const page = await get<QueuePage>(query("/v1/queues", { limit: PAGE, after }), signal);
     return { rows: page.queues, next: page.next };
   }, []);
-  const rows = pages.rows?.filter((queue) => queue.name.toLowerCase().includes(sought.toLowerCase()));
+  const rows = useFound(pages, sought);
   return (
     <>
       <Head
@@ -40,8 +40,8 @@ function QueueList({ sought }: { sought: string }) {
           </button>
         )}
       </Head>
-      <Trouble error={pages.error} />
       <Panel
+        pages={pages}
         title={rows ? counted(rows.length, "queue") + (pages.hasMore ? " and more" : "") : "Queues"}
         aside={
           <div class="filters">
@@ -54,10 +54,11 @@ function QueueList({ sought }: { sought: string }) {
           </div>
         }
       >
+        <Trouble error={pages.error} />
         {!rows ? (
-          <Loading what="queues" />
+          !pages.error && <Loading what="queues" />
         ) : rows.length === 0 ? (
-          <None sought={sought} />
+          <None sought={sought} among={pages.hasMore ? pages.rows?.length : undefined} />
         ) : (
           <Table
             label="Queues"
@@ -65,7 +66,7 @@ function QueueList({ sought }: { sought: string }) {
             columns={columnsFor(isAdmin, pages.refresh)}
             keyOf={(queue) => queue.name}
             isLong
-            onEnd={() => mayReadOn(pages.rows) && pages.more()}
+            onEnd={() => sought || pages.more()}
           />
         )}
       </Panel>
@@ -149,7 +150,9 @@ function Name({ queue }: { queue: QueueState }) {
   );
 }
 
-function None({ sought }: { sought: string }) {
+/** Among so many, if there are others that were not read. */
+function None({ sought, among }: { sought: string; among: number | undefined }) {
+  if (sought && among) return <Empty title={`None of the first ${count(among)} queues has “${sought}” in its name`} />;
   if (sought) return <Empty title={`No queue has “${sought}” in its name`} />;
   return (
     <Empty

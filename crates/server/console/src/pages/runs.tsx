@@ -5,6 +5,7 @@ import { counted } from "../format";
 import { useLive } from "../live";
 import { usePages } from "../paging";
 import { Empty, server } from "../parts/empty";
+import { TypedInput } from "../parts/fields";
 import { Loading, Trouble } from "../parts/notice";
 import { Head, Panel, Tabs } from "../parts/page";
 import { Table, type Column } from "../parts/table";
@@ -48,12 +49,7 @@ function RunList({ filters }: { filters: URLSearchParams }) {
       <div class="filters">
         <label>
           Workflow or machine
-          <input
-            value={name}
-            list="workflows"
-            placeholder="All"
-            onChange={(event) => refine({ name: event.currentTarget.value })}
-          />
+          <TypedInput value={name} list="workflows" placeholder="All" commit={(name) => refine({ name })} />
           <datalist id="workflows">
             {workflows.data?.workflows.map((workflow) => (
               <option value={workflow.name} />
@@ -66,6 +62,7 @@ function RunList({ filters }: { filters: URLSearchParams }) {
         <Panel
           title={counted(pages.rows.length, "run") + (pages.hasMore ? " and more" : "")}
           aside={<small>in the order in which they began</small>}
+          pages={pages}
         >
           {pages.rows.length === 0 ? (
             <None view={view} hasWorkflows={(workflows.data?.workflows.length ?? 0) > 0} />

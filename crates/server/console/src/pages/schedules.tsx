@@ -35,7 +35,7 @@ export function SchedulesPage() {
       </Head>
       <Trouble error={pages.error} />
       {pages.rows ? (
-        <Panel title={counted(pages.rows.length, "schedule") + (pages.hasMore ? " and more" : "")}>
+        <Panel title={counted(pages.rows.length, "schedule") + (pages.hasMore ? " and more" : "")} pages={pages}>
           {pages.rows.length === 0 ? (
             <None />
           ) : (

@@ -2,7 +2,7 @@
 import { useState } from "preact/hooks";
 import { asCurl, get, path, query, send, type Request } from "../api/client";
 import type { Definition, LimitPage, LimitState, Outlook } from "../api/shapes";
-import { definitionInWords } from "../format";
+import { definitionInWords, inForce } from "../format";
 import { useLive } from "../live";
 import { useMay, useSeen } from "../overview";
 import { Command, Empty, server } from "../parts/empty";
@@ -94,7 +94,7 @@ const WORK: Field[] = [
 ];
 
 function Paper({ limit, refresh }: { limit: LimitState; refresh(): void }) {
-  const [fields] = useState(() => [...fieldsOf(limit.pinned ?? limit.definition), ...WORK]);
+  const [fields] = useState(() => [...fieldsOf(inForce(limit)), ...WORK]);
   const [values, setValues] = useState(() => valuesOf(fields));
   const [told, setTold] = useState<{ outlook: Outlook; of: Values } | undefined>();
   const [trouble, setTrouble] = useState("");
@@ -115,7 +115,7 @@ function Paper({ limit, refresh }: { limit: LimitState; refresh(): void }) {
   };
   return (
     <>
-      <Panel title={`${limit.name} on paper`} aside={<small>now {inForce(limit)}</small>}>
+      <Panel title={`${limit.name} on paper`} aside={<small>now {definitionInWords(inForce(limit))}</small>}>
         <form class="paper" onSubmit={foretell}>
           <Fields of={fields} values={values} set={(values) => (setTrouble(""), setValues(values))} />
           {trouble && (
@@ -141,16 +141,12 @@ function Paper({ limit, refresh }: { limit: LimitState; refresh(): void }) {
         <OutlookPanels
           now={told.outlook.now}
           then={told.outlook.then}
-          words={{ now: inForce(limit), then: saidIn(told.of) }}
+          words={{ now: definitionInWords(inForce(limit)), then: saidIn(told.of) }}
           within={WORK[2]?.choices?.find((choice) => choice.value === told.of.within)?.label ?? ""}
         />
       )}
     </>
   );
-}
-
-function inForce(limit: LimitState): string {
-  return definitionInWords(limit.pinned ?? limit.definition);
 }
 
 /** What was thought of can be put in force, by who may: after it was agreed to. */

@@ -3,7 +3,7 @@ import { get } from "../api/client";
 import type { Change, ChangePage, Definition } from "../api/shapes";
 import { definitionInWords } from "../format";
 import { useLive } from "../live";
-import { Loading } from "./notice";
+import { Loading, Trouble } from "./notice";
 import { Panel } from "./page";
 import { Table, type Column } from "./table";
 import { When } from "./time";
@@ -26,14 +26,20 @@ const COLUMNS: Column<Change>[] = [
 ];
 
 export function Audit({ name, kinds }: { name: string; kinds: readonly Change["kind"][] }) {
-  const { data } = useLive((signal) => get<ChangePage>(`/v1/audit?limit=${CHANGES_MAX}`, signal), EVERY_MS, [name]);
+  const { data, error } = useLive((signal) => get<ChangePage>(`/v1/audit?limit=${CHANGES_MAX}`, signal), EVERY_MS, [
+    name,
+  ]);
   const changes = data?.changes
     .filter((change) => change.name === name && kinds.includes(change.kind))
     .slice(0, SHOWN_MAX);
   return (
     <Panel title="Changes" aside={<small>who, when, before and after</small>}>
       {!changes ? (
-        <Loading what="the audit log" />
+        error ? (
+          <Trouble error={error} />
+        ) : (
+          <Loading what="the audit log" />
+        )
       ) : changes.length === 0 ? (
         <p class="loading">Nothing was changed that the log still has.</p>
       ) : (

@@ -21,19 +21,21 @@ export interface Action {
   after?(): void;
 }
 
-const asked = new Store<Action | null>(null);
+/** What is asked, and the how manieth it is: two may have one title. */
+const asked = new Store<{ action: Action; number: number } | null>(null);
+let askedBefore = 0;
 
 /** Asks the reader; nothing happens before they agree. */
 export function ask(action: Action): void {
-  asked.set(action);
+  asked.set({ action, number: askedBefore++ });
 }
 
 export function ConfirmDialog() {
-  const action = useStore(asked);
-  return action && <Asking key={action.title} action={action} />;
+  const now = useStore(asked);
+  return now && <Asking key={now.number} action={now.action} leave={() => asked.change(now, null)} />;
 }
 
-function Asking({ action }: { action: Action }) {
+function Asking({ action, leave }: { action: Action; leave(): void }) {
   const dialog = useRef<HTMLDialogElement>(null);
   const [values, setValues] = useState(() => valuesOf(action.fields ?? []));
   const [trouble, setTrouble] = useState("");
@@ -48,15 +50,20 @@ function Asking({ action }: { action: Action }) {
     try {
       const answer = await send<unknown>(request);
       say(action.done(answer, values));
-      asked.change(action, null);
+      leave();
       action.after?.();
     } catch (error) {
       setTrouble((error as Error).message);
       setBusy(false);
     }
   };
+  // What was sent may yet fail, and who asked for it is to see that. A second Escape closes without asking.
+  const hold = (event: Event) => isBusy && event.preventDefault();
+  const closed = () => (isBusy ? dialog.current?.showModal() : leave());
+  // A key that is held down would agree by itself.
+  const first = action.fields?.length ? "field" : action.isDanger ? "cancel" : "agree";
   return (
-    <dialog class="dialog" ref={dialog} onClose={() => asked.change(action, null)} aria-labelledby="asking">
+    <dialog class="dialog" ref={dialog} onCancel={hold} onClose={closed} aria-labelledby="asking">
       <form method="dialog" onSubmit={submit}>
         <h2 id="asking">{action.title}</h2>
         <Fields of={action.fields ?? []} values={values} set={(values) => (setTrouble(""), setValues(values))} />
@@ -73,14 +80,19 @@ function Asking({ action }: { action: Action }) {
           </p>
         )}
         <div class="buttons">
-          <button type="button" onClick={() => dialog.current?.close()}>
+          <button
+            type="button"
+            disabled={isBusy}
+            autofocus={first === "cancel"}
+            onClick={() => dialog.current?.close()}
+          >
             Cancel
           </button>
           <button
             type="submit"
             class={action.isDanger ? "danger" : "primary"}
             disabled={isBusy}
-            autofocus={!action.fields?.length}
+            autofocus={first === "agree"}
           >
             {action.verb}
           </button>

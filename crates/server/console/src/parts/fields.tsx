@@ -1,4 +1,5 @@
 // Fields to fill in, in a dialog or on a page.
+import { useEffect, useState } from "preact/hooks";
 
 export type Values = Record<string, string>;
 
@@ -17,6 +18,30 @@ export interface Field {
 /** What the fields say before anyone touches them. */
 export function valuesOf(fields: Field[]): Values {
   return Object.fromEntries(fields.map((field) => [field.name, field.value]));
+}
+
+interface Typed {
+  value: string;
+  commit(value: string): void;
+  kind?: "text" | "datetime-local";
+  placeholder?: string;
+  disabled?: boolean;
+  list?: string;
+}
+
+/** An input that counts once it is left or Enter is pressed. What is half typed stays while the page is drawn again. */
+export function TypedInput({ value, commit, kind = "text", ...others }: Typed) {
+  const [draft, setDraft] = useState(value);
+  useEffect(() => setDraft(value), [value]);
+  return (
+    <input
+      {...others}
+      type={kind}
+      value={draft}
+      onInput={(event) => setDraft(event.currentTarget.value)}
+      onChange={(event) => commit(event.currentTarget.value)}
+    />
+  );
 }
 
 export function Fields({ of, values, set }: { of: Field[]; values: Values; set(values: Values): void }) {

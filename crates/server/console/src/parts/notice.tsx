@@ -29,13 +29,20 @@ export function Announcements() {
   );
 }
 
-/** A look that the server refused, with the cure that it names. */
+/** A look that the server refused, with the cure that it names, or took too long over. */
 export function Trouble({ error }: { error: Error | undefined }) {
+  if (error?.name === "TimeoutError")
+    return (
+      <div class="trouble" role="alert">
+        <strong>The server takes too long over this</strong>
+        <p>Others may wait for the same; ask for less, or again.</p>
+      </div>
+    );
   // Who has no token is asked for one.
   if (!(error instanceof Problem) || error.status === 401) return null;
   return (
     <div class="trouble" role="alert">
-      <strong>The server says no</strong>
+      <strong>{error.status === 0 ? "The server is not asked" : "The server says no"}</strong>
       <p>{error.message}</p>
     </div>
   );

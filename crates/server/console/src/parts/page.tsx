@@ -1,5 +1,7 @@
 // What pages begin with and are made of: a head with its actions, and panels.
 import type { ComponentChildren } from "preact";
+import { daytime } from "../format";
+import type { Pages } from "../paging";
 
 export function Head({
   title,
@@ -27,16 +29,27 @@ export function Head({
 export function Panel({
   title,
   aside,
+  pages,
   children,
 }: {
   title: string;
   aside?: ComponentChildren;
+  /** The list that it shows. */
+  pages?: Pages<unknown>;
   children: ComponentChildren;
 }) {
   return (
     <section class="panel" aria-label={title}>
       <header>
         <h2>{title}</h2>
+        {pages?.asOf !== undefined && (
+          <span class="as-of">
+            <small class="number">as of {daytime(pages.asOf)}</small>
+            <button type="button" class="quiet" onClick={pages.refresh}>
+              Refresh
+            </button>
+          </span>
+        )}
         {aside}
       </header>
       {children}

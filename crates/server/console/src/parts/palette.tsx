@@ -2,6 +2,7 @@
 import { useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { get } from "../api/client";
 import type { LimitPage, QueuePage } from "../api/shapes";
+import { idIn } from "../format";
 import { opened } from "../keys";
 import { useLive } from "../live";
 import { PAGES } from "../pages";
@@ -13,6 +14,13 @@ interface Found {
   href: string;
 }
 
+/** The names of limits and queues, or as many of them as are read. */
+interface Names {
+  found: Found[];
+  isAll: boolean;
+}
+
+const NONE: Names = { found: [], isAll: true };
 const NAMES_MAX = 1_000;
 const SHOWN_MAX = 12;
 /** Names are read once while it is open. */
@@ -22,7 +30,7 @@ export function Palette() {
   const dialog = useRef<HTMLDialogElement>(null);
   const [text, setText] = useState("");
   const [chosen, setChosen] = useState(0);
-  const names = useLive(readNames, ONCE_MS, []).data ?? [];
+  const names = useLive(readNames, ONCE_MS, []).data ?? NONE;
   useLayoutEffect(() => dialog.current?.showModal(), []);
   const found = useMemo(() => matches(text.trim(), names), [text, names]);
   const at = Math.min(chosen, Math.max(0, found.length - 1));
@@ -37,6 +45,8 @@ export function Palette() {
   return (
     <dialog class="dialog palette" ref={dialog} onClose={() => opened.change("search", null)} aria-label="Search">
       <input
+        role="combobox"
+        aria-expanded="true"
         aria-label="Search limits, queues, calls and pages"
         aria-controls="found"
         aria-activedescendant={found[at] ? `found-${at}` : undefined}
@@ -65,18 +75,19 @@ function leave(to: string): void {
   opened.set(null);
 }
 
-async function readNames(signal: AbortSignal): Promise<Found[]> {
+async function readNames(signal: AbortSignal): Promise<Names> {
   const [limits, queues] = await Promise.all([
     get<LimitPage>(`/v1/limits?limit=${NAMES_MAX}`, signal),
     get<QueuePage>(`/v1/queues?limit=${NAMES_MAX}`, signal).catch((): QueuePage => ({ queues: [] })),
   ]);
-  return [
+  const found = [
     ...limits.limits.map(({ name }) => ({ kind: "limit", name, href: href("limits", [name]) })),
     ...queues.queues.map(({ name }) => ({ kind: "queue", name, href: href("queues", [name]) })),
   ];
+  return { found, isAll: limits.next === undefined && queues.next === undefined };
 }
 
-function matches(text: string, names: Found[]): Found[] {
+function matches(text: string, names: Names): Found[] {
   const pages = PAGES.map(({ id, title, alias }) => ({
     kind: "page",
     name: alias ? `${title} (${alias})` : title,
@@ -84,10 +95,23 @@ function matches(text: string, names: Found[]): Found[] {
   }));
   if (!text) return pages;
   const sought = text.toLowerCase();
-  const found = [...names, ...pages].filter((one) => one.name.toLowerCase().includes(sought));
+  const found = [...names.found, ...pages].filter((one) => one.name.toLowerCase().includes(sought));
   found.sort(
     (a, b) => Number(b.name.toLowerCase().startsWith(sought)) - Number(a.name.toLowerCase().startsWith(sought)),
   );
-  const call = { kind: "call", name: text, href: href("calls", [text]) };
-  return [...(/^\d+$/.test(text) ? [call] : []), ...found, ...(/^\d+$/.test(text) ? [] : [call])].slice(0, SHOWN_MAX);
+  const id = idIn(text);
+  const call = /^\d+$/.test(id) ? [{ kind: "call", name: id, href: href("calls", [id]) }] : [];
+  return [...call, ...found.slice(0, SHOWN_MAX), ...unlisted(text, names)];
+}
+
+/** Those that may be called so and are not among the names that were read. */
+function unlisted(text: string, { isAll, found }: Names): Found[] {
+  if (isAll) return [];
+  const kinds = [
+    { kind: "limit", page: "limits" },
+    { kind: "queue", page: "queues" },
+  ];
+  return kinds
+    .filter(({ kind }) => !found.some((one) => one.kind === kind && one.name === text))
+    .map(({ kind, page }) => ({ kind, name: text, href: href(page, [text]) }));
 }

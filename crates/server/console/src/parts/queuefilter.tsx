@@ -1,9 +1,12 @@
 // The choice of a queue and a lane, which several pages begin with.
+import type { ComponentChildren } from "preact";
 import { useEffect } from "preact/hooks";
 import { get } from "../api/client";
 import type { QueuePage } from "../api/shapes";
-import { useLive } from "../live";
+import { useLive, type Live } from "../live";
 import { refine } from "../route";
+import { TypedInput } from "./fields";
+import { Loading, Trouble } from "./notice";
 
 const QUEUES_MAX = 1_000;
 const EVERY_MS = 10_000;
@@ -13,10 +16,23 @@ interface Chosen {
   lane: string;
   /** By which the first queue is chosen if none is; without it all may be looked at together. */
   most?: "waiting" | "dead";
+  queues: Live<QueuePage>;
 }
 
-export function QueueFilter({ queue, lane, most }: Chosen) {
-  const { data } = useLive((signal) => get<QueuePage>(`/v1/queues?limit=${QUEUES_MAX}`, signal), EVERY_MS, []);
+/** The queues to choose from. */
+export function useQueues(): Live<QueuePage> {
+  return useLive((signal) => get<QueuePage>(`/v1/queues?limit=${QUEUES_MAX}`, signal), EVERY_MS, []);
+}
+
+/** What is shown while no queue is chosen: that there is none is not said before it is known. */
+export function NoQueue({ queues, children }: { queues: Live<QueuePage>; children: ComponentChildren }) {
+  if (queues.error) return <Trouble error={queues.error} />;
+  // Of those that are there, one is chosen in a moment.
+  if (queues.data?.queues.length !== 0) return <Loading what="queues" />;
+  return children;
+}
+
+export function QueueFilter({ queue, lane, most, queues: { data } }: Chosen) {
   const queues = data?.queues ?? [];
   const names = queues.map((one) => one.name);
   const fullest = most && [...queues].sort((a, b) => b[most] - a[most])[0]?.name;
@@ -36,12 +52,7 @@ export function QueueFilter({ queue, lane, most }: Chosen) {
       </label>
       <label>
         Lane
-        <input
-          value={lane}
-          placeholder="All lanes"
-          disabled={!queue}
-          onChange={(event) => refine({ lane: event.currentTarget.value })}
-        />
+        <TypedInput value={lane} placeholder="All lanes" disabled={!queue} commit={(lane) => refine({ lane })} />
       </label>
     </>
   );

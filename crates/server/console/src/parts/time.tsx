@@ -7,7 +7,12 @@ let aheadMs = 0;
 
 const TICK_MS = 1_000;
 const present = new Store(Date.now());
-setInterval(() => present.set(Date.now() + aheadMs), TICK_MS);
+setInterval(() => present.set(serverNow()), TICK_MS);
+
+/** The present by the server's clock. */
+export function serverNow(): number {
+  return Date.now() + aheadMs;
+}
 
 /** Takes the server's time, so that what is relative does not depend on this browser's clock. */
 export function setServerTime(at: string): void {

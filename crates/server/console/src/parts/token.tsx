@@ -1,6 +1,6 @@
 // Asks for the token when the server wants one. It stays in this tab, or in this browser if the reader says so.
 import { useLayoutEffect, useRef, useState } from "preact/hooks";
-import { keepToken, token } from "../session";
+import { isTokenWanted, keepToken, token } from "../session";
 
 export function TokenDialog() {
   const dialog = useRef<HTMLDialogElement>(null);
@@ -12,8 +12,16 @@ export function TokenDialog() {
     event.preventDefault();
     keepToken(value.trim(), isKept);
   };
+  // A second Escape closes without asking: without a token there is nothing to see.
+  const stay = () => isTokenWanted.value && dialog.current?.showModal();
   return (
-    <dialog class="dialog" ref={dialog} onCancel={(event) => event.preventDefault()} aria-labelledby="token-title">
+    <dialog
+      class="dialog"
+      ref={dialog}
+      onCancel={(event) => event.preventDefault()}
+      onClose={stay}
+      aria-labelledby="token-title"
+    >
       <form method="dialog" onSubmit={submit}>
         <h2 id="token-title">This server wants a token</h2>
         <p>

@@ -12,7 +12,7 @@ import { Loading, Trouble } from "../../parts/notice";
 import { Head, Panel } from "../../parts/page";
 import { When } from "../../parts/time";
 import { href } from "../../route";
-import { reviveCalls } from "../dead/actions";
+import { deleteCalls, reviveCalls } from "../dead/actions";
 
 const EVERY_MS = 1_000;
 
@@ -54,18 +54,22 @@ function Where({ call }: { call: Call }) {
 
 function Actions({ call, refresh }: { call: Call; refresh(): void }) {
   const isAdmin = useMay("admin");
-  const isLiving = call.attempts !== undefined && call.state !== "dead";
-  if (!isAdmin) return null;
+  // Of one that ended, also of a dead one that was deleted, only its history is left.
+  if (!isAdmin || call.attempts === undefined) return null;
   return (
     <>
-      {isLiving && (
+      {call.state === "dead" ? (
+        <>
+          <button type="button" class="primary" onClick={() => reviveCalls([call.id], refresh)}>
+            Revive
+          </button>
+          <button type="button" onClick={() => deleteCalls([call.id], refresh)}>
+            Delete
+          </button>
+        </>
+      ) : (
         <button type="button" onClick={() => cancel(call, refresh)}>
           Cancel the call
-        </button>
-      )}
-      {call.state === "dead" && (
-        <button type="button" class="primary" onClick={() => reviveCalls([call.id], refresh)}>
-          Revive
         </button>
       )}
     </>

@@ -5,8 +5,17 @@ import { ask } from "../../parts/confirm";
 
 type After = () => void;
 
-const revived = (answer: unknown) => `${counted((answer as { revived: number }).revived, "call")} wait again`;
-const deleted = (answer: unknown) => `${counted((answer as { deleted: number }).deleted, "dead call")} deleted`;
+const NONE = "nothing was done: no such call is dead any more";
+
+function revived(answer: unknown): string {
+  const { revived } = answer as { revived: number };
+  return revived === 0 ? NONE : `${counted(revived, "call")} wait${revived === 1 ? "s" : ""} again`;
+}
+
+function deleted(answer: unknown): string {
+  const { deleted } = answer as { deleted: number };
+  return deleted === 0 ? NONE : `${counted(deleted, "dead call")} deleted`;
+}
 
 export function reviveCalls(ids: string[], after: After): void {
   ask({

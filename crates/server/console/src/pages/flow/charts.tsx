@@ -1,11 +1,11 @@
 // Admissions against the allowance, so that one sees the limit being kept.
 import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
-import type { LimitState, Points, Rule } from "../../api/shapes";
-import { count, ruleInWords, rulesOf, span, spanOf } from "../../format";
+import type { LimitState, MeterPage, Points, Rule } from "../../api/shapes";
+import { count, inForce, ruleInWords, rulesOf, span, spanOf } from "../../format";
 import { useSeen } from "../../overview";
 import { Chart } from "../../parts/chart";
-import { Loading } from "../../parts/notice";
+import { Loading, Trouble } from "../../parts/notice";
 import { Panel, Tabs } from "../../parts/page";
 import { RANGES, timesOf, useSeries, valuesOf, type Range } from "../../series";
 import { isRate, perSecondOf, trailing, windowOf, type RateRule } from "./allowance";
@@ -23,18 +23,30 @@ export interface Admissions {
   inFlight: Points;
 }
 
+/** Limits with partitions, also while all of them are as new and none is listed. */
+const parted = new Set<string>();
+
+/** Whether the limit's global meter admitted all that its limit did, so that its rule bounds what is drawn. */
+function isOneMeter(limit: LimitState, meters: MeterPage | undefined): boolean {
+  if (!meters) return false;
+  if (meters.partitions.length > 0 || limit.overrides_count > 0) parted.add(limit.name);
+  if (parted.has(limit.name)) return false;
+  // What the global meter did not admit others did, or itself before it was last as new.
+  return meters.global.admitted?.weight !== 0 || limit.totals?.admitted.weight === 0;
+}
+
 /** A limit as the server remembers it, all its meters together. */
-export function LimitFlow({ limit, hasPartitions }: { limit: LimitState; hasPartitions: boolean }) {
-  const rules = rulesOf(limit.pinned ?? limit.definition);
+export function LimitFlow({ limit, meters }: { limit: LimitState; meters: MeterPage | undefined }) {
+  const rules = rulesOf(inForce(limit));
   const isLong = rules.some((rule) => isRate(rule) && spanOf(rule.per) > MINUTES_MS);
   const isYoung = (useSeen().data?.uptime_ms ?? 0) < YOUNG_MS;
   const [range, setRange] = useState<Range>(isLong && !isYoung ? "day" : "minutes");
-  const { data } = useSeries(range, { limit: limit.name });
+  const { data, error } = useSeries(range, { limit: limit.name });
   const aside = <Tabs label="Time shown" of={RANGES} chosen={range} choose={setRange} />;
   if (!data) {
     return (
       <Panel title="Admissions" aside={aside}>
-        <Loading what="admissions" />
+        {error ? <Trouble error={error} /> : <Loading what="admissions" />}
       </Panel>
     );
   }
@@ -44,7 +56,7 @@ export function LimitFlow({ limit, hasPartitions }: { limit: LimitState; hasPart
     weights: valuesOf(data, "weight", range),
     inFlight: valuesOf(data, "in_flight", range),
   };
-  return <FlowCharts rules={rules} admissions={admissions} isOneMeter={!hasPartitions} aside={aside} />;
+  return <FlowCharts rules={rules} admissions={admissions} isOneMeter={isOneMeter(limit, meters)} aside={aside} />;
 }
 
 /** One chart for what passes, and one for each rule of what it let pass in all times of some length. */
@@ -79,7 +91,9 @@ export function FlowCharts({
           times={times}
           lines={[{ label: "admitted", unit: "units/s", color: "--pass", kind: "bars", values: perSecond }, ...refills]}
         />
-        {!isOneMeter && <p class="under-chart">All partitions together. Choose one to see it against its allowance.</p>}
+        {!isOneMeter && (
+          <p class="under-chart">All meters together. Choose a partition to see it against its allowance.</p>
+        )}
       </Panel>
       {isOneMeter && rates.map((rule) => <Kept rule={rule} admissions={admissions} />)}
       {isOneMeter && rules.map((rule) => !isRate(rule) && <Slots limit={rule.limit} admissions={admissions} />)}

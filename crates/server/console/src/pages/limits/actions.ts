@@ -1,7 +1,7 @@
 // What an operator can do to a limit and its meters; each says what will happen before it does.
 import { path } from "../../api/client";
 import type { Definition, LimitState, Meter } from "../../api/shapes";
-import { counted, definitionInWords, nameOf } from "../../format";
+import { counted, definitionInWords, inForce, nameOf } from "../../format";
 import { ask } from "../../parts/confirm";
 import type { Values } from "../../parts/fields";
 import { go } from "../../route";
@@ -43,7 +43,8 @@ export function pinLimit(limit: LimitState, after: After, to = limit.pinned ?? l
     title: `Pin ${name}`,
     verb: "Pin",
     fields: fieldsOf(to),
-    effect: (values) => `${saidIn(values)} is in force over whatever callers define for ${name}, until it is unpinned.`,
+    effect: (values) =>
+      `${saidIn(values)} is put over what callers define for ${name}, a rate over rates and slots over slots, until it is unpinned. In force is then: ${saidIn(values, (pinned) => inForce({ ...limit, pinned }))}.`,
     request: (values) => ({ method: "PUT", path: path`/v1/limits/${name}/pin`, body: definitionOf(values) }),
     done: (_, values) => `${name} is pinned to ${saidIn(values)}`,
     after,

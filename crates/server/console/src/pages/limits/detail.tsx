@@ -1,7 +1,7 @@
 // One limit: what is configured and what is in force, its meters by pressure, and what can be done about it.
 import { get, path, query } from "../../api/client";
 import type { LimitState, Meter, MeterPage } from "../../api/shapes";
-import { capacity, count, counted, definitionInWords, holds, nameOf, span } from "../../format";
+import { capacityOf, count, counted, definitionInWords, holds, inForce, nameOf, span } from "../../format";
 import { useLive } from "../../live";
 import { useMay } from "../../overview";
 import { Audit } from "../../parts/audit";
@@ -31,7 +31,7 @@ export function LimitDetail({ name, partition }: { name: string; partition: stri
       <Head
         title={name}
         crumb={<a href={href("limits")}>Limits</a>}
-        says={limit.data && definitionInWords(limit.data.pinned ?? limit.data.definition)}
+        says={limit.data && definitionInWords(inForce(limit.data))}
       >
         <a class="button" href={href("whatif", [name])}>
           What if
@@ -51,7 +51,7 @@ export function LimitDetail({ name, partition }: { name: string; partition: stri
               refresh={refresh}
             />
           )}
-          <LimitFlow limit={limit.data} hasPartitions={(meters.data?.partitions.length ?? 0) > 0} />
+          <LimitFlow limit={limit.data} meters={meters.data} />
           <Trouble error={meters.error} />
           <Partitions limit={limit.data} meters={meters.data?.partitions ?? []} refresh={refresh} />
           <Audit name={name} kinds={["limit", "pin", "override"]} />
@@ -119,7 +119,7 @@ function InForce({ limit, waiting }: { limit: LimitState; waiting: number }) {
         <Fact name="Configured" text={definitionInWords(limit.definition)} />
         <Fact
           name="Effective"
-          text={limit.paused ? "nothing, while it is paused" : definitionInWords(limit.pinned ?? limit.definition)}
+          text={limit.paused ? "nothing, while it is paused" : definitionInWords(inForce(limit))}
         />
         <Fact name="Waiting" text={counted(waiting, "lane")} />
         <Fact name="Overridden" text={counted(limit.overrides_count, "partition")} />
@@ -173,7 +173,7 @@ function MeterPanel({
         <div>
           <dt>Left</dt>
           <dd>
-            <Usage available={meter.available} of={capacity(meter.definition)} />
+            <Usage available={meter.available} of={capacityOf(meter)} />
           </dd>
         </div>
         <Fact name="Waiting" text={counted(meter.waiting, "lane")} />
@@ -270,7 +270,7 @@ function Partitions({ limit, meters, refresh }: { limit: LimitState; meters: Met
     {
       title: "Left",
       width: "190px",
-      cell: (meter) => <Usage available={meter.available} of={capacity(meter.definition)} />,
+      cell: (meter) => <Usage available={meter.available} of={capacityOf(meter)} />,
     },
     {
       title: "Waiting",

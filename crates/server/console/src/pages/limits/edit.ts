@@ -85,10 +85,10 @@ export function definitionOf(values: Values): Definition {
   return { rules: [first, { rule: "concurrency", limit: whole(values.slots, "so many at a time") }] };
 }
 
-/** The same in words, while it is being written. */
-export function saidIn(values: Values): string {
+/** The same in words, or what becomes of it, while it is being written. */
+export function saidIn(values: Values, become = (definition: Definition) => definition): string {
   try {
-    return definitionInWords(definitionOf(values));
+    return definitionInWords(become(definitionOf(values)));
   } catch {
     return "what the form says";
   }

@@ -85,14 +85,14 @@ function Actions({ queue, refresh }: { queue: QueueState; refresh(): void }) {
 }
 
 function Facts({ queue }: { queue: QueueState }) {
-  const recent = useSeries("minutes", { queue: queue.name }).data;
+  const started = lately(useSeries("minutes", { queue: queue.name }).data, "started");
   const facts: [string, string][] = [
     ["Waiting", counted(queue.waiting, "call")],
     ["In flight", counted(queue.in_flight, "call")],
     ["Dead", counted(queue.dead, "call")],
     ["Lanes", counted(queue.lanes, "lane")],
     ["Asking", counted(queue.asking, "claim")],
-    ["Started", `${perSecond(lately(recent, "started"))} calls/s`],
+    ["Started", started === undefined ? "not known" : `${perSecond(started)} calls/s`],
     [
       "Room",
       `${count(queue.definition.depth_max - queue.waiting - queue.in_flight)} of ${counted(queue.definition.depth_max, "call")}`,
@@ -127,12 +127,12 @@ function Facts({ queue }: { queue: QueueState }) {
 
 function Pace({ name }: { name: string }) {
   const [range, setRange] = useState<Range>("minutes");
-  const { data } = useSeries(range, { queue: name });
+  const { data, error } = useSeries(range, { queue: name });
   const aside = <Tabs label="Time shown" of={RANGES} chosen={range} choose={setRange} />;
   if (!data)
     return (
       <Panel title="Pace" aside={aside}>
-        <Loading what="its pace" />
+        {error ? <Trouble error={error} /> : <Loading what="its pace" />}
       </Panel>
     );
   const times = timesOf(data, range);

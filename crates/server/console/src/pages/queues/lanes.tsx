@@ -46,10 +46,10 @@ export function Lanes({ queue, from }: { queue: QueueState; from: string }) {
   return (
     <>
       {chosen && <LanePanel queue={queue.name} lane={chosen} refresh={pages.refresh} />}
-      <Panel title={counted(queue.lanes, "lane")} aside={aside}>
+      <Panel title={counted(queue.lanes, "lane")} aside={aside} pages={pages}>
         <Trouble error={pages.error} />
         {!pages.rows ? (
-          <Loading what="lanes" />
+          !pages.error && <Loading what="lanes" />
         ) : pages.rows.length === 0 ? (
           <NoLane queue={queue.name} from={from} />
         ) : (

@@ -43,9 +43,17 @@ export function RunDetail({ id }: { id: string }) {
       {run ? (
         <>
           <Facts run={run} />
-          <Panel title="Graph">{picture.data ? <Picture text={picture.data} /> : <Loading what="the picture" />}</Panel>
+          <Panel title="Graph">
+            <Trouble error={picture.error} />
+            {picture.data ? <Picture text={picture.data} /> : !picture.error && <Loading what="the picture" />}
+          </Panel>
           <Panel title="Timeline" aside={<small>each attempt, with what it waited for</small>}>
-            <Timeline attempts={timeline.data?.attempts ?? []} />
+            <Trouble error={timeline.error} />
+            {timeline.data ? (
+              <Timeline attempts={timeline.data.attempts} />
+            ) : (
+              !timeline.error && <Loading what="the timeline" />
+            )}
           </Panel>
         </>
       ) : (
@@ -171,7 +179,8 @@ function cancel(run: Run, after: () => void): void {
     isDanger: true,
     effect: () => "It ends, nothing more of it starts, and the children that it waits for end, too.",
     request: () => ({ method: "POST", path: path`/v1/runs/${run.run}/cancel` }),
-    done: () => "the run is cancelled",
+    done: (answer) =>
+      (answer as { cancelled: boolean }).cancelled ? "the run is cancelled" : "the run had ended before",
     after,
   });
 }
