@@ -1,9 +1,9 @@
 // The frame around every page: the way to the others, how the server is, and what the keys do.
-import { useEffect, useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import { Problem } from "./api/client";
 import { span } from "./format";
 import { isHeld } from "./live";
-import { Seen, useOverview, useSeen } from "./overview";
+import { SEEN_MAX, Seen, useOverview, useSeen } from "./overview";
 import { PAGES } from "./pages";
 import { ConfirmDialog } from "./parts/confirm";
 import { Help } from "./parts/help";
@@ -20,12 +20,17 @@ export function App() {
   const at = useStore(route);
   const shown = useStore(opened);
   const isAsked = useStore(isTokenWanted);
+  const isLater = useRef(false);
   const page = PAGES.find((page) => page.id === at.page) ?? PAGES[0]!;
   useEffect(() => onKeys(PAGES), []);
   useEffect(() => {
     const name = at.names.join(" · ");
     document.title = `${name ? `${name} · ` : ""}${page.title} · Tollgate`;
     scrollTo(0, 0);
+    // Who goes on by keyboard, or hears the page, begins with it; the first time nothing was left.
+    if (isLater.current && !document.querySelector("dialog[open]"))
+      document.getElementById("main")?.focus({ preventScroll: true });
+    isLater.current = true;
   }, [page, at.names.join("/")]);
   return (
     <Seen.Provider value={seen}>
@@ -62,9 +67,9 @@ function skip(event: Event): void {
 function Nav({ current }: { current: string }) {
   const seen = useSeen().data;
   const [isOpen, setOpen] = useState(false);
-  const badges: Record<string, { value: number; tone: string } | undefined> = {
-    limits: seen && { value: seen.limits.length, tone: "wait" },
-    dead: seen && { value: seen.dead, tone: "stop" },
+  const badges: Record<string, { value: number; most: number; tone: string } | undefined> = {
+    limits: seen && { value: seen.limits.length, most: SEEN_MAX - 1, tone: "wait" },
+    dead: seen && { value: seen.dead, most: 999, tone: "stop" },
   };
   return (
     <header class={isOpen ? "side open" : "side"}>
@@ -86,7 +91,9 @@ function Nav({ current }: { current: string }) {
             >
               <span>{title}</span>
               {badge && badge.value > 0 ? (
-                <span class={`nav-count number ${badge.tone}`}>{badge.value > 999 ? "999+" : badge.value}</span>
+                <span class={`nav-count number ${badge.tone}`}>
+                  {badge.value > badge.most ? `${badge.most}+` : badge.value}
+                </span>
               ) : (
                 alias && <small>{alias}</small>
               )}
@@ -101,6 +108,7 @@ function Nav({ current }: { current: string }) {
 
 function ServerFoot() {
   const seen = useSeen().data;
+  const holder = useStore(token);
   if (!seen) return <p class="foot" />;
   const { caller } = seen;
   return (
@@ -115,6 +123,11 @@ function ServerFoot() {
           {caller.roles.includes("admin") ? "" : " · read-only"}
         </span>
       )}
+      {holder && (
+        <button type="button" class="leave" onClick={forgetToken}>
+          Sign out
+        </button>
+      )}
     </p>
   );
 }
@@ -125,9 +138,22 @@ function Top() {
   const paint = useStore(theme);
   const holder = useStore(token);
   const isAsked = useStore(isTokenWanted);
-  const state = isAsked ? "shut" : error ? "away" : held ? "held" : !data ? "wait" : data.ready ? "live" : "unready";
+  const state = isAsked
+    ? "shut"
+    : error instanceof Problem
+      ? "refused"
+      : error
+        ? "away"
+        : held
+          ? "held"
+          : !data
+            ? "wait"
+            : data.ready
+              ? "live"
+              : "unready";
   const words = {
     shut: "No token",
+    refused: "Refused",
     away: "No answer",
     held: "Held",
     wait: "Connecting",

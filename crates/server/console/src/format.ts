@@ -133,9 +133,10 @@ export function inForce({ definition, pinned }: LimitLine): Definition {
 }
 
 /** Most that is there to be spent at once, by the rule that the meter tells of: its tightest. */
-export function capacityOf({ definition, limit }: Meter): number {
+export function capacityOf({ definition, limit }: Meter): { of: number; unit: "unit" | "slot" } {
   const tightest = rulesOf(definition).find((rule) => rule.limit === limit);
-  return tightest?.rule === "token_bucket" ? (tightest.burst ?? limit) : limit;
+  const of = tightest?.rule === "token_bucket" ? (tightest.burst ?? limit) : limit;
+  return { of, unit: tightest?.rule === "concurrency" ? "slot" : "unit" };
 }
 
 /** The id of a call in what was typed: that of a QStash message is written `msg_42`. */

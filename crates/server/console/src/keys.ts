@@ -30,6 +30,8 @@ export function onKeys(pages: readonly { id: string; key: string }[]): () => voi
 }
 
 function isTyping(target: EventTarget | null): boolean {
+  // A dialog is over the page even if the focus is not in it.
+  if (target === document.body && document.querySelector("dialog[open]")) return true;
   if (!(target instanceof Element)) return false;
   // One that just closed keeps the focus until the page is drawn again.
   const dialog = target.closest("dialog");

@@ -63,7 +63,7 @@ export function useLive<T>(
     refresh.current = () => void look();
     document.addEventListener("visibilitychange", resume);
     const unsubscribe = isHeld.subscribe(resume);
-    void look();
+    if (!still.current()) void look();
     return () => {
       ends.abort();
       clearTimeout(timer);

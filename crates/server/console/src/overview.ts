@@ -8,6 +8,9 @@ import { setServerTime } from "./parts/time";
 
 const EVERY_MS = 1_000;
 
+/** Most meters, queues and lanes that the server tells of: there may be others. */
+export const SEEN_MAX = 20;
+
 export const Seen = createContext<Live<Overview>>({ data: undefined, error: undefined, refresh: () => {} });
 
 export function useSeen(): Live<Overview> {

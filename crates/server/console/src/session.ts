@@ -19,6 +19,7 @@ export const painted = new Store(0);
 export function keepToken(value: string, remember: boolean): void {
   sessionStorage.setItem(TOKEN, value);
   if (remember) localStorage.setItem(TOKEN, value);
+  else localStorage.removeItem(TOKEN);
   token.set(value);
   isTokenWanted.set(false);
 }

@@ -79,6 +79,17 @@ test("a token is asked for, and asked for again if it is wrong; it is in no addr
       await lookIn(page, ADMIN, true);
       await page.getByRole("link", { name: "stripe", exact: true }).waitFor();
       assert.equal(await page.evaluate(() => localStorage.getItem("tollgate.token")), ADMIN);
+      // One that is not to be remembered takes the place of one that was.
+      await page.evaluate(() => sessionStorage.setItem("tollgate.token", "no-longer-known"));
+      await page.reload();
+      await lookIn(page, reader);
+      await page.getByText("eve · read-only").waitFor();
+      assert.equal(await page.evaluate(() => localStorage.getItem("tollgate.token")), null);
+      await page.setViewportSize({ width: 390, height: 844 });
+      await page.getByRole("button", { name: "Menu" }).click();
+      await picture(page, "phone-menu");
+      await page.getByRole("button", { name: "Sign out" }).click();
+      await page.getByRole("heading", { name: "This server wants a token" }).waitFor();
     },
     REFUSED,
   ));

@@ -50,7 +50,8 @@ test("the history is searched by how calls ended", () =>
 
 test("a call found by its id tells why it waits, what it owes and what was sent", () =>
   onPage(browser, server, "#/calls", async (page) => {
-    await page.getByLabel("Call", { exact: true }).fill(ids.at(-1));
+    // As QStash writes it.
+    await page.getByLabel("Call", { exact: true }).fill(`msg_${ids.at(-1)}`);
     await page.getByLabel("Call", { exact: true }).press("Enter");
     await page.getByRole("heading", { name: `Call ${ids.at(-1)}` }).waitFor();
     const why = page.getByRole("region", { name: "Why it waits" });
@@ -92,21 +93,15 @@ test("of the dead some are chosen, and all are revived at a chosen rate, exporte
   );
   await server.work("mails", "dead", 6);
   const left = async () => (await server.ask("GET", "/v1/queues/mails")).dead;
-  await onPage(browser, server, "#/dead?queue=mails", async (page) => {
+  const body = async (page) => {
     await page.getByRole("region", { name: "6 dead calls" }).waitFor();
     await picture(page, "dead");
-    const [download] = await Promise.all([
-      page.waitForEvent("download"),
-      page.getByRole("button", { name: "Export" }).click(),
-    ]);
-    const lines = (await readFile(await download.path(), "utf8"))
-      .trim()
-      .split("\n")
-      .map((line) => JSON.parse(line));
-    assert.deepEqual(
-      lines.map((call) => call.body.index),
-      [0, 1, 2, 3, 4, 5],
-    );
+    assert.deepEqual(await exported(page), [0, 1, 2, 3, 4, 5]);
+    // One that goes while it is exported is left out, and said to be.
+    const gone = /v1\/calls\/\d+$/;
+    await page.route(gone, (route) => route.fulfill({ status: 404, json: { detail: "gone" } }), { times: 1 });
+    assert.equal((await exported(page)).length, 5);
+    await page.getByRole("status").filter({ hasText: "5 calls exported, a line of JSON each; 1 call" }).waitFor();
 
     const boxes = page.getByRole("checkbox", { name: /Choose call/ });
     await boxes.nth(0).check();
@@ -129,5 +124,40 @@ test("of the dead some are chosen, and all are revived at a chosen rate, exporte
     await page.getByRole("button", { name: "Delete all" }).click();
     await agree(page, "Delete all");
     await page.getByText("Nobody is dead here").waitFor();
+  };
+  await onPage(browser, server, "#/dead?queue=mails", body, { expected: /status of 404/ });
+});
+
+/** What was in the bodies of the calls that the page exports. */
+async function exported(page) {
+  const [download] = await Promise.all([
+    page.waitForEvent("download"),
+    page.getByRole("button", { name: "Export" }).click(),
+  ]);
+  const lines = (await readFile(await download.path(), "utf8")).trim().split("\n");
+  return lines.map((line) => JSON.parse(line).body.index);
+}
+
+test("a dead call is deleted from its story, which then offers nothing", async () => {
+  await server.ask("POST", "/v1/queues/mails/calls", { lane: "bea", body: 1 });
+  const [{ id }] = await server.work("mails", "dead");
+  await onPage(browser, server, `#/calls/${id}`, async (page) => {
+    await page.getByRole("button", { name: "Delete" }).click();
+    await agree(page, "Delete");
+    await page.getByRole("button", { name: "Delete" }).waitFor({ state: "detached" });
+    await page.getByRole("region", { name: "Story" }).waitFor();
+    assert.equal(await page.getByRole("button", { name: "Revive" }).count(), 0);
   });
 });
+
+test("an instant in the address that is none is told, and the page stands", () =>
+  onPage(
+    browser,
+    server,
+    "#/calls?view=history&from=yesterday",
+    async (page) => {
+      await page.getByRole("alert").waitFor();
+      assert.equal(await page.getByLabel("From").inputValue(), "");
+    },
+    { expected: /status of 400/ },
+  ));

@@ -25,6 +25,12 @@ test("a schedule is defined, paused, resumed and removed", () =>
     const row = page.getByRole("row").filter({ hasText: "digest" });
     await row.getByText("Europe/Berlin").waitFor();
     await picture(page, "schedules");
+    await row.getByRole("button", { name: "Change" }).click();
+    await agree(page, "Change", { When: "once", At: "2099-12-24T18:00:00Z" });
+    await row.getByText("once, in", { exact: false }).waitFor();
+    const [schedule] = (await server.ask("GET", "/v1/schedules")).schedules;
+    assert.deepEqual([schedule.at, schedule.cron], ["2099-12-24T18:00:00Z", undefined]);
+    assert.deepEqual([schedule.call.lane, schedule.call.body], ["digest", { kind: "daily" }]);
     await row.getByRole("button", { name: "Pause" }).click();
     await agree(page, "Pause");
     await row.getByText("paused", { exact: true }).waitFor();
@@ -35,6 +41,24 @@ test("a schedule is defined, paused, resumed and removed", () =>
     await agree(page, "Remove");
     await page.getByText("There is no schedule yet").waitFor();
   }));
+
+test("on a phone a schedule is removed, too", async () => {
+  const call = { lane: "digest", body: 1 };
+  await server.ask("PUT", "/v1/schedules/nightly", { queue: "mails", cron: "0 3 * * *", zone: "UTC", call });
+  await onPage(
+    browser,
+    server,
+    "#/schedules",
+    async (page) => {
+      await page.getByRole("cell", { name: "nightly" }).waitFor();
+      await picture(page, "phone-schedule");
+      await page.getByRole("button", { name: "Remove" }).click();
+      await agree(page, "Remove");
+      await page.getByText("There is no schedule yet").waitFor();
+    },
+    { viewport: { width: 390, height: 844 } },
+  );
+});
 
 test("a run shows its graph and its timeline as it goes on, is cancelled and run again", async () => {
   const tasks = [

@@ -36,8 +36,8 @@ test("where there is nothing yet, each page says what it is for and how to begin
 test("the command of an empty state works as it stands", async () => {
   await onPage(browser, server, "#/limits", async (page) => {
     const command = await page.locator(".command pre").textContent();
-    const [, address, body] = /PUT (\S+) .* -d '(.*)'/.exec(command);
-    const response = await fetch(`http://${address}`, {
+    const [, address, body] = /PUT '(\S+)' .* -d '(.*)'/.exec(command);
+    const response = await fetch(address, {
       method: "PUT",
       headers: { "content-type": "application/json" },
       body,
@@ -149,6 +149,7 @@ test("the keyboard is enough: pages, search, help and back", async () => {
     await page.keyboard.press("g");
     await page.keyboard.press("d");
     await page.getByRole("heading", { name: "Dead", exact: true }).waitFor();
+    await page.waitForFunction(() => document.activeElement.id === "main");
     await page.keyboard.press("?");
     await page.getByRole("dialog", { name: "Keys and words" }).waitFor();
     await picture(page, "help");

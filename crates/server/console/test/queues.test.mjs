@@ -188,8 +188,14 @@ test("of a hundred thousand lanes those in sight are drawn, and any is gone to b
       Array.from({ length: 10_000 }, (_, index) => ({ lane: named(first + index) })),
     );
   }
-  await onPage(browser, server, "#/queues/many", async (page) => {
-    await page.getByRole("region", { name: "100,000 lanes" }).waitFor();
+  await onPage(browser, server, "#/overview", async (page) => {
+    const asked = new Set();
+    page.on("request", (request) => /v1\/calls\/\d+$/.test(request.url()) && asked.add(request.url()));
+    await page.goto(`${server.url}/#/queues/many`);
+    await page.getByRole("region", { name: "100,000 lanes, the busiest 1,000" }).waitFor();
+    await page.getByText("no worker asks", { exact: true }).first().waitFor();
+    const drawn = await page.getByRole("region", { name: "Lanes", exact: true }).getByRole("row").count();
+    assert.ok(asked.size < drawn - 12, `${asked.size} calls were asked for, and ${drawn} rows drawn`);
     await page.getByRole("button", { name: "By name" }).click();
     const box = page.getByRole("region", { name: "Lanes", exact: true });
     await box.getByText(named(0), { exact: true }).waitFor();

@@ -93,8 +93,8 @@ test("a rate is pinned over rates and slots over slots", () => {
 
 test("what is left is told of the rule that is tightest", () => {
   const definition = { rules: [MINUTE, SLOTS] };
-  assert.equal(told.capacityOf({ definition, limit: 100 }), 150);
-  assert.equal(told.capacityOf({ definition, limit: 20 }), 20);
+  assert.deepEqual(told.capacityOf({ definition, limit: 100 }), { of: 150, unit: "unit" });
+  assert.deepEqual(told.capacityOf({ definition, limit: 20 }), { of: 20, unit: "slot" });
 });
 
 test("a meter's looks are put where they were, and what passed in a long gap is not known", () => {

@@ -209,7 +209,7 @@ export interface Schedule {
   cron?: string;
   zone?: string;
   at?: Instant;
-  call: { lane?: string };
+  call: { lane?: string; [field: string]: unknown };
   paused: boolean;
   next?: Instant;
   last?: Instant;

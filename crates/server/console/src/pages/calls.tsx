@@ -1,12 +1,12 @@
 // Calls: those that have not ended by queue, those that have in the history, and any by its id.
 import { useState } from "preact/hooks";
-import { get, path, query } from "../api/client";
+import { asCurl, get, path, query } from "../api/client";
 import type { CallEvent, CallPage, CallView, HistoryPage } from "../api/shapes";
 import { idIn } from "../format";
 import { go, href, refine, type Route } from "../route";
 import { usePages, type Pages } from "../paging";
 import { CallLink, StateMark, Tolls, eventInWords, toneOfEvent, triesOf } from "../parts/callmarks";
-import { Empty, server } from "../parts/empty";
+import { Empty } from "../parts/empty";
 import { TypedInput } from "../parts/fields";
 import { Mark } from "../parts/marks";
 import { Loading, Trouble } from "../parts/notice";
@@ -247,7 +247,7 @@ function NoCall() {
   return (
     <Empty
       title="There is no queue to have calls"
-      command={`curl -X PUT ${server("/v1/queues/charges")} -H 'content-type: application/json' -d '{}'`}
+      command={asCurl({ method: "PUT", path: "/v1/queues/charges", body: {} })}
     >
       Define a queue and hand in a call; then its story is here. <a href={href("queues")}>Queues</a> say how.
     </Empty>

@@ -1,10 +1,10 @@
 // Flow: when calls were admitted, drawn against what a limit allows; of a limit, of a partition, or of a lane.
-import { get, path, query } from "../api/client";
+import { asCurl, get, path, query } from "../api/client";
 import type { CallPage, LimitPage, LimitState, Meter, MeterPage, Toll } from "../api/shapes";
-import { capacityOf, counted, definitionInWords, holds, nameOf, rulesOf, span } from "../format";
+import { counted, definitionInWords, holds, nameOf, rulesOf, span } from "../format";
 import { useLive } from "../live";
 import { Chart, type Line } from "../parts/chart";
-import { Empty, server } from "../parts/empty";
+import { Empty } from "../parts/empty";
 import { Mark, Usage } from "../parts/marks";
 import { Loading, Trouble } from "../parts/notice";
 import { Head, Panel } from "../parts/page";
@@ -55,7 +55,11 @@ function Choose({ limit, partition }: { limit: string | undefined; partition: st
     return (
       <Empty
         title="There is no limit whose flow could be seen"
-        command={`curl -X PUT ${server("/v1/limits/stripe")} -H 'content-type: application/json' -d '{"rule":"sliding_window","limit":10,"per":"1s"}'`}
+        command={asCurl({
+          method: "PUT",
+          path: "/v1/limits/stripe",
+          body: { rule: "sliding_window", limit: 10, per: "1s" },
+        })}
       >
         Define one, let calls pay there, and see how they are spread so that the limit is kept.
       </Empty>
@@ -110,8 +114,7 @@ function OfMeter({ limit, partition }: { limit: string; partition: string }) {
   return (
     <>
       <div class="note">
-        <Usage available={meter.available} of={capacityOf(meter)} /> {definitionInWords(meter.definition)} ·{" "}
-        {counted(meter.waiting, "lane")} waiting
+        <Usage meter={meter} /> {definitionInWords(meter.definition)} · {counted(meter.waiting, "lane")} waiting
         {meter.next_admission_ms ? ` · next in ${span(meter.next_admission_ms)}` : ""}{" "}
         {held && <Mark tone={meter.closed_for_ms || meter.paused ? "stop" : "wait"}>{held}</Mark>}
         <br />

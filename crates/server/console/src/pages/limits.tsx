@@ -1,10 +1,10 @@
 // Limits: each with its rule, what is left, who waits there and when the next is admitted.
-import { get, Problem, query, path } from "../api/client";
+import { asCurl, get, path, Problem, query } from "../api/client";
 import type { LimitLine, LimitPage, Meter, MeterPage } from "../api/shapes";
-import { capacityOf, count, counted, definitionInWords, holds, inForce, span } from "../format";
+import { count, counted, definitionInWords, holds, inForce, span } from "../format";
 import { useLive } from "../live";
 import { useMay } from "../overview";
-import { Empty, server } from "../parts/empty";
+import { Empty } from "../parts/empty";
 import { Mark, Usage } from "../parts/marks";
 import { Loading, Trouble } from "../parts/notice";
 import { Head, Panel } from "../parts/page";
@@ -125,7 +125,7 @@ function Now({ limit }: { limit: LimitLine }) {
   const held = holds(meter);
   return (
     <span class="now">
-      <Usage available={meter.available} of={capacityOf(meter)} />
+      <Usage meter={meter} />
       <span class={meter.waiting === 0 ? "number zero" : "number"}>
         {counted(meter.waiting, "lane")} wait{meter.waiting === 1 ? "s" : ""}
       </span>
@@ -158,7 +158,11 @@ function None({ sought, among }: { sought: string; among: number | undefined }) 
   return (
     <Empty
       title="There is no limit yet"
-      command={`curl -X PUT ${server("/v1/limits/stripe")} -H 'content-type: application/json' -d '{"rule":"token_bucket","limit":100,"per":"1m","burst":150}'`}
+      command={asCurl({
+        method: "PUT",
+        path: "/v1/limits/stripe",
+        body: { rule: "token_bucket", limit: 100, per: "1m", burst: 150 },
+      })}
     >
       A limit is a named rule: {count(100)} per minute, 20 at a time, 10,000 a day in Berlin. Calls pay there when they
       start, each tenant at a meter of its own.

@@ -1,10 +1,11 @@
 // Overview: how much passes, what waits, which limits bite and until when, and who is the noisy tenant.
 import { useState } from "preact/hooks";
+import { asCurl, type Request } from "../api/client";
 import type { Bite, Overview } from "../api/shapes";
 import { count, counted, holds, perSecond, span } from "../format";
-import { useSeen } from "../overview";
+import { SEEN_MAX, useSeen } from "../overview";
 import { Chart, type Line } from "../parts/chart";
-import { Command, Empty, server } from "../parts/empty";
+import { Command, Empty } from "../parts/empty";
 import { Mark, Stat } from "../parts/marks";
 import { Loading, Trouble } from "../parts/notice";
 import { Count, Head, Panel, Tabs } from "../parts/page";
@@ -28,7 +29,7 @@ export function OverviewPage() {
   const withTrend = (values: number[] | undefined) => (values ? { trend: values } : {});
   return (
     <>
-      <Head title="Overview" says={<span aria-live="polite">{inOneSentence(data)}</span>}>
+      <Head title="Overview" says={inOneSentence(data)}>
         <Tabs label="Time shown" of={RANGES} chosen={range} choose={setRange} />
       </Head>
       <div class="stats">
@@ -95,7 +96,7 @@ function inOneSentence(seen: Overview): string {
   const parts = [
     seen.limits.length === 0
       ? "No limit holds anything back"
-      : `${counted(seen.limits.length, "meter")} ${seen.limits.length === 1 ? "bites" : "bite"}`,
+      : `${counted(seen.limits.length, "meter")}${seen.limits.length < SEEN_MAX ? "" : " or more"} ${seen.limits.length === 1 ? "bites" : "bite"}`,
   ];
   if (closed > 0) parts.push(`${closed} closed or paused`);
   if (seen.dead > 0) parts.push(`${counted(seen.dead, "dead call")} to look at`);
@@ -283,28 +284,33 @@ function QueueName({ queue }: { queue: SeenQueue }) {
 
 function Queues({ seen }: { seen: Overview }) {
   if (seen.queues.length === 0)
-    return <Empty title="There is no queue yet" command={`tollgate queue set charges --server http://${server("")}`} />;
+    return (
+      <Empty title="There is no queue yet" command={asCurl({ method: "PUT", path: "/v1/queues/charges", body: {} })} />
+    );
   return (
     <Table label="Fullest queues" rows={seen.queues.slice(0, 12)} columns={QUEUES} keyOf={(queue) => queue.queue} />
   );
 }
 
+const CALL = { lane: "acme", body: { cents: 1900 }, tolls: [{ limit: "stripe", partition: "acme" }] };
+
+const FIRST: Request[] = [
+  { method: "PUT", path: "/v1/limits/stripe", body: { rule: "token_bucket", limit: 100, per: "1m" } },
+  { method: "PUT", path: "/v1/queues/charges", body: {} },
+  { method: "POST", path: "/v1/queues/charges/calls", body: CALL },
+  { method: "POST", path: "/v1/queues/charges/claim", body: { wait: "20s" } },
+];
+
 function FirstSteps() {
-  const json = "-H 'content-type: application/json'";
   return (
     <Panel title="The first minute">
       <div class="inside first">
         <p>
           Define a limit, hand in a call that pays there, and let a worker take it. This page shows each as it happens.
         </p>
-        <Command
-          text={`curl -X PUT ${server("/v1/limits/stripe")} ${json} -d '{"rule":"token_bucket","limit":100,"per":"1m"}'`}
-        />
-        <Command text={`curl -X PUT ${server("/v1/queues/charges")} ${json} -d '{}'`} />
-        <Command
-          text={`curl -X POST ${server("/v1/queues/charges/calls")} ${json} -d '{"lane":"acme","body":{"cents":1900},"tolls":[{"limit":"stripe","partition":"acme"}]}'`}
-        />
-        <Command text={`curl -X POST ${server("/v1/queues/charges/claim")} ${json} -d '{"wait":"20s"}'`} />
+        {FIRST.map((request) => (
+          <Command text={asCurl(request)} />
+        ))}
       </div>
     </Panel>
   );

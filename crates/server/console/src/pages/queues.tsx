@@ -1,10 +1,10 @@
 // Queues: how deep each is, what is in flight and dead, and whether workers ask for its calls.
-import { get, query } from "../api/client";
+import { asCurl, get, query } from "../api/client";
 import type { QueuePage, QueueState } from "../api/shapes";
 import { count, counted } from "../format";
 import { useMay } from "../overview";
 import { useFound, usePages } from "../paging";
-import { Empty, server } from "../parts/empty";
+import { Empty } from "../parts/empty";
 import { Mark } from "../parts/marks";
 import { Loading, Trouble } from "../parts/notice";
 import { Count, Head, Panel } from "../parts/page";
@@ -157,7 +157,10 @@ function None({ sought, among }: { sought: string; among: number | undefined }) 
   return (
     <Empty
       title="There is no queue yet"
-      command={`curl -X PUT ${server("/v1/queues/charges")} -H 'content-type: application/json' -d '{}'\ncurl -X POST ${server("/v1/queues/charges/calls")} -H 'content-type: application/json' -d '{"lane":"acme","body":{"cents":1900}}'`}
+      command={[
+        asCurl({ method: "PUT", path: "/v1/queues/charges", body: {} }),
+        asCurl({ method: "POST", path: "/v1/queues/charges/calls", body: { lane: "acme", body: { cents: 1900 } } }),
+      ].join("\n")}
     >
       Calls that must not be lost are handed in to a queue. A worker claims them; or give the queue a destination, and
       Tollgate makes the calls itself.

@@ -1,10 +1,10 @@
 // Runs of workflows and step machines: those that live, and those that ended within a day.
-import { get, query } from "../api/client";
+import { asCurl, get, query } from "../api/client";
 import type { Run, RunPage, WorkflowPage } from "../api/shapes";
 import { counted } from "../format";
 import { useLive } from "../live";
 import { usePages } from "../paging";
-import { Empty, server } from "../parts/empty";
+import { Empty } from "../parts/empty";
 import { TypedInput } from "../parts/fields";
 import { Loading, Trouble } from "../parts/notice";
 import { Head, Panel, Tabs } from "../parts/page";
@@ -108,6 +108,11 @@ const COLUMNS: Column<Run>[] = [
   { title: "Began", width: "130px", isExtra: true, cell: (run) => <When at={run.began_at} /> },
 ];
 
+const TASKS = [
+  { name: "fetch", type: "http.get" },
+  { name: "ask", type: "llm.chat", after: ["fetch"] },
+];
+
 function None({ view, hasWorkflows }: { view: "living" | "ended"; hasWorkflows: boolean }) {
   if (hasWorkflows || view === "ended")
     return (
@@ -118,7 +123,10 @@ function None({ view, hasWorkflows }: { view: "living" | "ended"; hasWorkflows: 
   return (
     <Empty
       title="There is no workflow yet"
-      command={`curl -X PUT ${server("/v1/workflows/summarise")} -H 'content-type: application/json' -d '{"tasks":[{"name":"fetch","type":"http.get"},{"name":"ask","type":"llm.chat","after":["fetch"]}]}'\ncurl -X POST ${server("/v1/workflows/summarise/runs")} -H 'content-type: application/json' -d '{"url":"https://example.com"}'`}
+      command={[
+        asCurl({ method: "PUT", path: "/v1/workflows/summarise", body: { tasks: TASKS } }),
+        asCurl({ method: "POST", path: "/v1/workflows/summarise/runs", body: { url: "https://example.com" } }),
+      ].join("\n")}
     >
       A workflow is tasks that depend on each other, and the limit sits on the type of a task. Workers claim tasks from
       the queues task/TYPE.

@@ -1,11 +1,12 @@
 // Schedules: calls that are handed in by the calendar, when the next comes and what became of the last.
-import { get, path, query } from "../api/client";
+import { asCurl, get, path, query } from "../api/client";
 import type { Schedule, SchedulePage } from "../api/shapes";
 import { counted } from "../format";
 import { useMay } from "../overview";
 import { usePages } from "../paging";
 import { ask } from "../parts/confirm";
-import { Empty, server } from "../parts/empty";
+import { Empty } from "../parts/empty";
+import type { Field, Values } from "../parts/fields";
 import { Mark } from "../parts/marks";
 import { Loading, Trouble } from "../parts/notice";
 import { Head, Panel } from "../parts/page";
@@ -62,7 +63,7 @@ function columnsFor(isAdmin: boolean, refresh: () => void): Column<Schedule>[] {
     { title: "When", isExtra: true, cell: (schedule) => <Times schedule={schedule} /> },
     {
       title: "Next",
-      width: "150px",
+      width: "min(150px, 28vw)",
       cell: (schedule) =>
         schedule.next ? <When at={schedule.next} /> : <span class="soft">not while it is paused</span>,
     },
@@ -85,7 +86,7 @@ function columnsFor(isAdmin: boolean, refresh: () => void): Column<Schedule>[] {
   if (isAdmin)
     columns.push({
       title: "",
-      width: "min(176px, 28vw)",
+      width: "min(240px, 40vw)",
       cell: (schedule) => <RowEnd schedule={schedule} refresh={refresh} />,
     });
   return columns;
@@ -125,7 +126,10 @@ function RowEnd({ schedule, refresh }: { schedule: Schedule; refresh(): void }) 
       <button type="button" onClick={() => (schedule.paused ? resume(schedule, refresh) : pause(schedule, refresh))}>
         {schedule.paused ? "Resume" : "Pause"}
       </button>
-      <button type="button" class="extra" onClick={() => remove(schedule, refresh)}>
+      <button type="button" class="extra" onClick={() => change(schedule, refresh)}>
+        Change
+      </button>
+      <button type="button" onClick={() => remove(schedule, refresh)}>
         Remove
       </button>
     </span>
@@ -138,26 +142,75 @@ function define(after: () => void): void {
     verb: "Define",
     fields: [
       { name: "name", label: "Name", value: "" },
-      { name: "queue", label: "Queue", value: "" },
+      ...timeFields(),
       { name: "lane", label: "Lane", value: "" },
-      { name: "cron", label: "Cron", value: "0 9 * * 1-5", hint: "minute hour day month weekday" },
-      { name: "zone", label: "Time zone", value: "UTC" },
       { name: "body", label: "Body, as JSON", kind: "lines", value: "null" },
     ],
     effect: (values) =>
-      `A call goes into lane ${values.lane || "…"} of ${values.queue || "…"} at each tick of ${values.cron || "…"} in ${values.zone || "UTC"}.`,
+      `A call goes into lane ${values.lane || "…"} of ${values.queue || "…"} ${timesInWords(values)}. A schedule of this name that is there already is replaced, with all it says.`,
     request: (values) => {
       if (!values.name?.trim()) throw new Error("it needs a name");
       const call = { lane: values.lane ?? "", body: JSON.parse(values.body ?? "null") as unknown };
-      return {
-        method: "PUT",
-        path: path`/v1/schedules/${values.name.trim()}`,
-        body: { queue: values.queue ?? "", cron: values.cron ?? "", zone: values.zone || "UTC", call },
-      };
+      return { method: "PUT", path: path`/v1/schedules/${values.name.trim()}`, body: { ...timesOf(values), call } };
     },
     done: (_, values) => `schedule ${values.name} is there`,
     after,
   });
+}
+
+function change(schedule: Schedule, after: () => void): void {
+  const { name, call } = schedule;
+  ask({
+    title: `Change ${name}`,
+    verb: "Change",
+    fields: [
+      ...timeFields(schedule),
+      { name: "call", label: "Call, as JSON", kind: "lines", value: JSON.stringify(call, null, 2) },
+    ],
+    effect: (values) => `From now on this call goes into ${values.queue || "…"} ${timesInWords(values)}.`,
+    request: (values) => ({
+      method: "PUT",
+      path: path`/v1/schedules/${name}`,
+      body: { ...timesOf(values), call: JSON.parse(values.call ?? "") as unknown },
+    }),
+    done: () => `schedule ${name} is changed`,
+    after,
+  });
+}
+
+/** Where to and when. */
+function timeFields(schedule?: Schedule): Field[] {
+  const isOnce = (values: Values) => values.when === "once";
+  return [
+    { name: "queue", label: "Queue", value: schedule?.queue ?? "" },
+    {
+      name: "when",
+      label: "When",
+      kind: "choice",
+      value: schedule?.at ? "once" : "cron",
+      choices: [
+        { value: "cron", label: "By the calendar, again and again" },
+        { value: "once", label: "Once" },
+      ],
+    },
+    {
+      name: "cron",
+      label: "Cron",
+      value: schedule?.cron ?? "0 9 * * 1-5",
+      hint: "minute hour day month weekday",
+      when: (values) => !isOnce(values),
+    },
+    { name: "zone", label: "Time zone", value: schedule?.zone ?? "UTC", when: (values) => !isOnce(values) },
+    { name: "at", label: "At", value: schedule?.at ?? "", hint: "As in 2026-12-24T18:00:00Z", when: isOnce },
+  ];
+}
+
+function timesOf({ queue = "", when, cron = "", zone, at = "" }: Values): Record<string, string> {
+  return when === "once" ? { queue, at: at.trim() } : { queue, cron, zone: zone || "UTC" };
+}
+
+function timesInWords({ when, cron, zone, at }: Values): string {
+  return when === "once" ? `once, at ${at || "…"}` : `at each tick of ${cron || "…"} in ${zone || "UTC"}`;
 }
 
 function pause({ name }: Schedule, after: () => void): void {
@@ -194,11 +247,18 @@ function remove({ name }: Schedule, after: () => void): void {
   });
 }
 
+const DIGEST = {
+  queue: "mails",
+  cron: "0 9 * * 1-5",
+  zone: "Europe/Berlin",
+  call: { lane: "digest", body: { kind: "daily" } },
+};
+
 function None() {
   return (
     <Empty
       title="There is no schedule yet"
-      command={`curl -X PUT ${server("/v1/schedules/digest")} -H 'content-type: application/json' -d '{"queue":"mails","cron":"0 9 * * 1-5","zone":"Europe/Berlin","call":{"lane":"digest","body":{"kind":"daily"}}}'`}
+      command={asCurl({ method: "PUT", path: "/v1/schedules/digest", body: DIGEST })}
     >
       A schedule hands in a call at each tick, into a queue that is there.
     </Empty>

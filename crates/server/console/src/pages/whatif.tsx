@@ -2,10 +2,10 @@
 import { useState } from "preact/hooks";
 import { asCurl, get, path, query, send, type Request } from "../api/client";
 import type { Definition, LimitPage, LimitState, Outlook } from "../api/shapes";
-import { definitionInWords, inForce } from "../format";
+import { counted, definitionInWords, inForce } from "../format";
 import { useLive } from "../live";
 import { useMay, useSeen } from "../overview";
-import { Command, Empty, server } from "../parts/empty";
+import { Command, Empty } from "../parts/empty";
 import { Fields, valuesOf, type Field, type Values } from "../parts/fields";
 import { Loading, Trouble } from "../parts/notice";
 import { Head, Panel } from "../parts/page";
@@ -31,7 +31,11 @@ export function WhatIfPage({ route }: { route: Route }) {
       {limits.data?.limits.length === 0 ? (
         <Empty
           title="There is no limit that could be another"
-          command={`curl -X PUT ${server("/v1/limits/stripe")} -H 'content-type: application/json' -d '{"rule":"token_bucket","limit":100,"per":"1m"}'`}
+          command={asCurl({
+            method: "PUT",
+            path: "/v1/limits/stripe",
+            body: { rule: "token_bucket", limit: 100, per: "1m" },
+          })}
         >
           Define one, hand in calls that pay there, and ask here what a larger or a smaller one would do to them.
         </Empty>
@@ -154,7 +158,10 @@ function ForReal({ limit, to, refresh }: { limit: LimitState; to: Definition | u
   const isAdmin = useMay("admin");
   const bites = useSeen().data?.limits.filter((bite) => bite.limit === limit.name) ?? [];
   if (!isAdmin) return null;
-  const lanes = bites.reduce((sum, bite) => sum + bite.waiting, 0);
+  const lanes = counted(
+    bites.reduce((sum, bite) => sum + bite.waiting, 0),
+    "lane",
+  );
   const change = () => (limit.pinned ? pinLimit(limit, refresh, to) : editLimit(limit, lanes, refresh, to));
   return (
     <button type="button" disabled={!to} onClick={change}>

@@ -1,4 +1,5 @@
 // What is in a call's way, in one line: the reason that ends last, and how many others there are.
+import { useEffect, useRef, useState } from "preact/hooks";
 import { get, path } from "../api/client";
 import type { Call, Explanation, Reason } from "../api/shapes";
 import { reasonInShort, reasonInWords } from "../format";
@@ -7,14 +8,37 @@ import { href } from "../route";
 import { Mark, type Tone } from "./marks";
 import { When } from "./time";
 
-const EVERY_MS = 2_000;
+const EVERY_MS = 5_000;
 
-/** Asks why the call waits, as long as it is in sight. */
+/** Asks why the call waits, as long as it is in sight: the whole call comes with the answer. */
 export function Blocked({ call }: { call: string }) {
-  const { data } = useLive((signal) => get<Call>(path`/v1/calls/${call}`, signal), EVERY_MS, [call]);
-  if (!data) return <span class="soft">…</span>;
-  if (!data.waiting) return <Mark tone="flight">{data.state.replace("_", " ")}</Mark>;
-  return <Why explanation={data.waiting} />;
+  const place = useRef<HTMLSpanElement>(null);
+  const isInSight = useInSight(place);
+  const { data, refresh } = useLive(
+    (signal) => get<Call>(path`/v1/calls/${call}`, signal),
+    EVERY_MS,
+    [call],
+    () => !isInSight,
+  );
+  useEffect(() => {
+    if (isInSight) refresh();
+  }, [isInSight]);
+  return <span ref={place}>{data ? <Way call={data} /> : <span class="soft">…</span>}</span>;
+}
+
+function useInSight(place: { current: Element | null }): boolean {
+  const [isInSight, setInSight] = useState(false);
+  useEffect(() => {
+    const watcher = new IntersectionObserver((seen) => setInSight(seen.at(-1)?.isIntersecting ?? false));
+    if (place.current) watcher.observe(place.current);
+    return () => watcher.disconnect();
+  }, []);
+  return isInSight;
+}
+
+function Way({ call }: { call: Call }) {
+  if (!call.waiting) return <Mark tone="flight">{call.state.replace("_", " ")}</Mark>;
+  return <Why explanation={call.waiting} />;
 }
 
 export function Why({ explanation }: { explanation: Explanation }) {

@@ -67,7 +67,7 @@ function inWords(lines: Line[], axis: Axis): string {
   const parts = lines.map(({ label, unit, values }) => {
     const known = values.filter((value) => value !== null);
     const most = known.reduce((most, value) => Math.max(most, value), 0);
-    return `${label} ${axis.last} ${count(Math.round(known.at(-1) ?? 0))}, at most ${count(Math.round(most))} ${unit}`;
+    return `${label} ${axis.last} ${figure(known.at(-1) ?? 0)}, at most ${figure(most)} ${unit}`;
   });
   return parts.join("; ");
 }
@@ -127,8 +127,10 @@ function figure(value: number): string {
 function clockOf(at: number, hasSeconds = false): string {
   const date = new Date(at * 1000);
   const shown: Intl.DateTimeFormatOptions = { hour: "2-digit", minute: "2-digit" };
+  // A day goes back into yesterday.
+  if (date.toDateString() !== new Date().toDateString()) Object.assign(shown, { day: "numeric", month: "short" });
   if (hasSeconds || date.getSeconds() !== 0) shown.second = "2-digit";
-  return date.toLocaleTimeString("en-GB", shown);
+  return date.toLocaleString("en-GB", shown);
 }
 
 function shortened(value: number): string {

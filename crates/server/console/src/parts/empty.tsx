@@ -33,8 +33,3 @@ export function Command({ text }: { text: string }) {
     </div>
   );
 }
-
-/** Where this server answers, for commands. */
-export function server(path: string): string {
-  return `${location.host}${path}`;
-}

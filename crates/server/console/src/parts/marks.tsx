@@ -1,6 +1,7 @@
 // Small marks: a state in a word, how much of something is used, a number with its unit.
 import type { ComponentChildren } from "preact";
-import { count } from "../format";
+import type { Meter } from "../api/shapes";
+import { capacityOf, count, counted } from "../format";
 
 export type Tone = "pass" | "wait" | "stop" | "flight" | "plain";
 
@@ -15,15 +16,17 @@ export function Mark({ tone, children, title }: { tone: Tone; children: Componen
 /** From here on a bar warns. */
 const NEARLY_USED = 0.8;
 
-/** How much is left of how much; debt shows as a bar that is full and red. */
-export function Usage({ available, of }: { available: number; of: number }) {
+/** How much is left of how much, by the tightest rule; debt shows as a bar that is full and red. */
+export function Usage({ meter }: { meter: Meter }) {
+  const { available } = meter;
+  const { of, unit } = capacityOf(meter);
   const used = of === 0 ? 1 : Math.min(1, Math.max(0, (of - available) / of));
   const shade: Tone = available < 0 ? "stop" : used > NEARLY_USED ? "wait" : "pass";
-  const text = `${count(available)} of ${count(of)} left`;
+  const text = `${count(available)} of ${counted(of, unit)} left`;
   return (
     <span class="usage" title={text}>
       <span class="usage-text number">
-        {count(available)} <small>of {count(of)} left</small>
+        {count(available)} <small>of {counted(of, unit)} left</small>
       </span>
       <span
         class="usage-bar"

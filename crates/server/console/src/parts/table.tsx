@@ -57,15 +57,25 @@ function LongTable<T>(props: Shown<T>) {
         rows={props.rows.slice(first, last)}
         before={first * ROW_PX}
         after={(props.rows.length - last) * ROW_PX}
+        place={{ first, of: props.rows.length }}
       />
     </div>
   );
 }
 
-function Whole<T>(props: Shown<T> & { before: number; after: number }) {
-  const { label, rows, columns, keyOf, before, after, isChosen } = props;
+interface Drawn {
+  before: number;
+  after: number;
+  /** Which of how many rows these are, if they are not all. */
+  place?: { first: number; of: number };
+}
+
+function Whole<T>(props: Shown<T> & Drawn) {
+  const { label, rows, columns, keyOf, before, after, place, isChosen } = props;
+  // The head is the first row.
+  const rowIndex = (index: number) => place && place.first + index + 2;
   return (
-    <table>
+    <table aria-rowcount={place && place.of + 1}>
       <caption class="unseen">{label}</caption>
       <thead>
         <tr>
@@ -78,8 +88,8 @@ function Whole<T>(props: Shown<T> & { before: number; after: number }) {
       </thead>
       <tbody>
         {before > 0 && <tr aria-hidden="true" style={{ height: `${before}px` }} />}
-        {rows.map((row) => (
-          <tr key={keyOf(row)} class={isChosen?.(row) ? "chosen" : ""}>
+        {rows.map((row, index) => (
+          <tr key={keyOf(row)} class={isChosen?.(row) ? "chosen" : ""} aria-rowindex={rowIndex(index)}>
             {columns.map((column) => (
               <td class={classOf(column)} data-title={column.title}>
                 {column.cell(row)}

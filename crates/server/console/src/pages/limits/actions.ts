@@ -22,14 +22,15 @@ export function defineLimit(after: After): void {
   });
 }
 
-export function editLimit(limit: LimitState, waiting: number, after: After, to = limit.definition): void {
+/** `lanes` says how many wait there. */
+export function editLimit(limit: LimitState, lanes: string, after: After, to = limit.definition): void {
   const { name } = limit;
   ask({
     title: `Change ${name}`,
     verb: "Change",
     fields: fieldsOf(to),
     effect: (values) =>
-      `${name} goes from ${definitionInWords(limit.definition)} to ${saidIn(values)}: at once, for ${counted(waiting, "waiting lane")} too. What was spent stays spent.` +
+      `${name} goes from ${definitionInWords(limit.definition)} to ${saidIn(values)}: at once, also for ${lanes} that wait. What was spent stays spent.` +
       (limit.pinned ? " A pin is over it and stays in force." : ""),
     request: (values) => ({ method: "PUT", path: path`/v1/limits/${name}`, body: definitionOf(values) }),
     done: (_, values) => `${name} admits ${saidIn(values)}`,
@@ -62,13 +63,13 @@ export function unpinLimit({ name, definition }: LimitState, after: After): void
   });
 }
 
-export function pauseLimit(name: string, waiting: number, after: After): void {
+export function pauseLimit(name: string, lanes: string, after: After): void {
   ask({
     title: `Pause ${name}`,
     verb: "Pause",
     isDanger: true,
     effect: () =>
-      `Nothing that pays at ${name} starts until it is resumed, in any partition: ${counted(waiting, "waiting lane")} and all to come. Calls in flight go on.`,
+      `Nothing that pays at ${name} starts until it is resumed, in any partition: ${lanes} that wait, and all to come. Calls in flight go on.`,
     request: () => ({ method: "POST", path: path`/v1/limits/${name}/pause` }),
     done: () => `${name} is paused`,
     after,
@@ -86,13 +87,13 @@ export function resumeLimit(name: string, after: After): void {
   });
 }
 
-export function removeLimit(name: string, waiting: number): void {
+export function removeLimit(name: string, lanes: string): void {
   ask({
     title: `Remove ${name}`,
     verb: "Remove",
     isDanger: true,
     effect: () =>
-      `${name} goes with all its meters, and what was spent is forgotten. Calls that owe there (${counted(waiting, "waiting lane")} now) wait until it is defined again.`,
+      `${name} goes with all its meters, and what was spent is forgotten. Calls that owe there (${lanes} of them now) wait until it is defined again.`,
     request: () => ({ method: "DELETE", path: path`/v1/limits/${name}` }),
     done: () => `${name} is removed`,
     after: () => go("limits"),

@@ -1,7 +1,7 @@
 // One limit: what is configured and what is in force, its meters by pressure, and what can be done about it.
 import { get, path, query } from "../../api/client";
 import type { LimitState, Meter, MeterPage } from "../../api/shapes";
-import { capacityOf, count, counted, definitionInWords, holds, inForce, nameOf, span } from "../../format";
+import { count, counted, definitionInWords, holds, inForce, nameOf, span } from "../../format";
 import { useLive } from "../../live";
 import { useMay } from "../../overview";
 import { Audit } from "../../parts/audit";
@@ -25,7 +25,7 @@ export function LimitDetail({ name, partition }: { name: string; partition: stri
     [name],
   );
   const refresh = () => (limit.refresh(), meters.refresh());
-  const waiting = waitingAt(meters.data);
+  const waiting = lanesAt(meters.data);
   return (
     <>
       <Head
@@ -39,7 +39,7 @@ export function LimitDetail({ name, partition }: { name: string; partition: stri
         {limit.data && <Actions limit={limit.data} waiting={waiting} refresh={refresh} />}
       </Head>
       <Trouble error={limit.error} />
-      {!limit.data ? !limit.error && <Loading what={name} /> : <InForce limit={limit.data} waiting={waiting} />}
+      {!limit.data ? !limit.error && <Loading what={name} /> : <InForce limit={limit.data} meters={meters.data} />}
       {limit.data && (
         <>
           {partition !== undefined && <PartitionPanel limit={limit.data} partition={partition} refresh={refresh} />}
@@ -61,12 +61,22 @@ export function LimitDetail({ name, partition }: { name: string; partition: stri
   );
 }
 
-function waitingAt(page: MeterPage | undefined): number {
-  if (!page) return 0;
-  return page.partitions.reduce((sum, meter) => sum + meter.waiting, page.global.waiting);
+/** How many lanes wait at the meters that are known. */
+function lanesAt(page: MeterPage | undefined): string {
+  if (!page) return "lanes";
+  const lanes = page.partitions.reduce((sum, meter) => sum + meter.waiting, page.global.waiting);
+  return `${page.partitions.length < PARTITIONS_MAX ? "" : "at least "}${counted(lanes, "lane")}`;
 }
 
-function Actions({ limit, waiting, refresh }: { limit: LimitState; waiting: number; refresh(): void }) {
+/** Not all overrides come with the limit if there are many; what is in force at a meter does. */
+function isOverridden(limit: LimitState, meter: Meter): boolean {
+  return (
+    limit.overrides.some((one) => one.partition === meter.partition) ||
+    definitionInWords(meter.definition) !== definitionInWords(inForce(limit))
+  );
+}
+
+function Actions({ limit, waiting, refresh }: { limit: LimitState; waiting: string; refresh(): void }) {
   if (!useMay("admin")) return null;
   return (
     <>
@@ -100,28 +110,26 @@ function Actions({ limit, waiting, refresh }: { limit: LimitState; waiting: numb
   );
 }
 
-function InForce({ limit, waiting }: { limit: LimitState; waiting: number }) {
+/** What holds the limit back, or what is in force. */
+function Standing({ limit, meters }: { limit: LimitState; meters: MeterPage | undefined }) {
+  const closed = meters?.partitions.filter((meter) => meter.closed_for_ms).length ?? 0;
+  if (limit.paused) return <Mark tone="stop">paused: nothing passes</Mark>;
+  if (meters?.global.closed_for_ms) return <Mark tone="stop">{holds(meters.global)}</Mark>;
+  if (closed > 0) return <Mark tone="stop">{counted(closed, "partition")} closed</Mark>;
+  return limit.pinned ? <Mark tone="flight">pinned</Mark> : <Mark tone="pass">as configured</Mark>;
+}
+
+function InForce({ limit, meters }: { limit: LimitState; meters: MeterPage | undefined }) {
   const { totals } = limit;
   return (
-    <Panel
-      title="In force"
-      aside={
-        limit.paused ? (
-          <Mark tone="stop">paused: nothing passes</Mark>
-        ) : limit.pinned ? (
-          <Mark tone="flight">pinned</Mark>
-        ) : (
-          <Mark tone="pass">as configured</Mark>
-        )
-      }
-    >
+    <Panel title="In force" aside={<Standing limit={limit} meters={meters} />}>
       <dl class="facts inside">
         <Fact name="Configured" text={definitionInWords(limit.definition)} />
         <Fact
           name="Effective"
           text={limit.paused ? "nothing, while it is paused" : definitionInWords(inForce(limit))}
         />
-        <Fact name="Waiting" text={counted(waiting, "lane")} />
+        <Fact name="Waiting" text={meters ? lanesAt(meters) : "not known"} />
         <Fact name="Overridden" text={counted(limit.overrides_count, "partition")} />
         {totals && (
           <Fact
@@ -173,7 +181,7 @@ function MeterPanel({
         <div>
           <dt>Left</dt>
           <dd>
-            <Usage available={meter.available} of={capacityOf(meter)} />
+            <Usage meter={meter} />
           </dd>
         </div>
         <Fact name="Waiting" text={counted(meter.waiting, "lane")} />
@@ -203,7 +211,6 @@ function nextOf(meter: Meter): string {
 function MeterActions({ meter, limit, refresh }: { meter: Meter; limit: LimitState; refresh(): void }) {
   if (!useMay("admin")) return null;
   const { partition } = meter;
-  const isOverridden = limit.overrides.some((one) => one.partition === partition);
   return (
     <span class="buttons row-buttons">
       <CloseAndReset meter={meter} refresh={refresh} />
@@ -212,7 +219,7 @@ function MeterActions({ meter, limit, refresh }: { meter: Meter; limit: LimitSta
           Override
         </button>
       )}
-      {partition !== undefined && isOverridden && (
+      {partition !== undefined && isOverridden(limit, meter) && (
         <button type="button" onClick={() => act.dropOverride(limit.name, partition, limit.definition, refresh)}>
           Drop override
         </button>
@@ -242,7 +249,6 @@ function CloseAndReset({ meter, refresh }: { meter: Meter; refresh(): void }) {
 
 function Partitions({ limit, meters, refresh }: { limit: LimitState; meters: Meter[]; refresh(): void }) {
   const isAdmin = useMay("admin");
-  const overridden = new Set(limit.overrides.map((one) => one.partition));
   const columns: Column<Meter>[] = [
     {
       title: "Partition",
@@ -254,7 +260,7 @@ function Partitions({ limit, meters, refresh }: { limit: LimitState; meters: Met
           >
             {meter.partition}
           </a>
-          {overridden.has(meter.partition ?? "") && (
+          {isOverridden(limit, meter) && (
             <Mark tone="flight" title={definitionInWords(meter.definition)}>
               overridden
             </Mark>
@@ -270,7 +276,7 @@ function Partitions({ limit, meters, refresh }: { limit: LimitState; meters: Met
     {
       title: "Left",
       width: "190px",
-      cell: (meter) => <Usage available={meter.available} of={capacityOf(meter)} />,
+      cell: (meter) => <Usage meter={meter} />,
     },
     {
       title: "Waiting",

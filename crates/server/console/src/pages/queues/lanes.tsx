@@ -1,12 +1,12 @@
 // The lanes of a queue: the busiest, or all by name, however many there are.
 import { useState } from "preact/hooks";
-import { get, path, query } from "../../api/client";
+import { asCurl, get, path, query } from "../../api/client";
 import type { Lane, LanePage, QueueState } from "../../api/shapes";
 import { count, counted } from "../../format";
 import { useMay } from "../../overview";
 import { usePages } from "../../paging";
 import { Blocked } from "../../parts/blocked";
-import { Empty, server } from "../../parts/empty";
+import { Empty } from "../../parts/empty";
 import { Mark } from "../../parts/marks";
 import { Loading, Trouble } from "../../parts/notice";
 import { Count, Panel, Tabs } from "../../parts/page";
@@ -30,7 +30,10 @@ export function Lanes({ queue, from }: { queue: QueueState; from: string }) {
     async (after, signal) => read(queue.name, view, after ?? before(from), signal),
     [queue.name, view, view === "named" ? from : ""],
   );
-  const weights = pages.rows?.reduce((sum, lane) => sum + (lane.waiting > 0 ? lane.weight : 0), 0) ?? 0;
+  const isAll = (pages.rows?.length ?? 0) >= queue.lanes;
+  // Of some of them nobody knows what share of all they have.
+  const weights = isAll ? pages.rows?.reduce((sum, lane) => sum + (lane.waiting > 0 ? lane.weight : 0), 0) : 0;
+  const which = view === "busiest" && pages.rows && !isAll ? `, the busiest ${count(pages.rows.length)}` : "";
   const aside = (
     <div class="filters">
       <input
@@ -46,7 +49,7 @@ export function Lanes({ queue, from }: { queue: QueueState; from: string }) {
   return (
     <>
       {chosen && <LanePanel queue={queue.name} lane={chosen} refresh={pages.refresh} />}
-      <Panel title={counted(queue.lanes, "lane")} aside={aside} pages={pages}>
+      <Panel title={counted(queue.lanes, "lane") + which} aside={aside} pages={pages}>
         <Trouble error={pages.error} />
         {!pages.rows ? (
           !pages.error && <Loading what="lanes" />
@@ -56,7 +59,7 @@ export function Lanes({ queue, from }: { queue: QueueState; from: string }) {
           <Table
             label="Lanes"
             rows={pages.rows}
-            columns={columnsFor(queue.name, isAdmin, weights, pages.refresh)}
+            columns={columnsFor(queue.name, isAdmin, weights ?? 0, pages.refresh)}
             keyOf={(lane) => lane.name}
             isLong
             onEnd={pages.more}
@@ -159,7 +162,11 @@ function NoLane({ queue, from }: { queue: string; from: string }) {
   return (
     <Empty
       title="No lane has calls"
-      command={`curl -X POST ${server(path`/v1/queues/${queue}/calls`)} -H 'content-type: application/json' -d '{"lane":"acme","body":{"cents":1900}}'`}
+      command={asCurl({
+        method: "POST",
+        path: path`/v1/queues/${queue}/calls`,
+        body: { lane: "acme", body: { cents: 1900 } },
+      })}
     >
       A lane is made by its first call, and forgotten with its last.
     </Empty>
