@@ -68,8 +68,8 @@ function Nav({ current }: { current: string }) {
   const seen = useSeen().data;
   const [isOpen, setOpen] = useState(false);
   const badges: Record<string, { value: number; most: number; tone: string } | undefined> = {
-    limits: seen && { value: seen.limits.length, most: SEEN_MAX - 1, tone: "wait" },
-    dead: seen && { value: seen.dead, most: 999, tone: "stop" },
+    limits: seen && { value: seen.limits.length, most: SEEN_MAX, tone: "wait" },
+    dead: seen && { value: seen.dead, most: 1_000, tone: "stop" },
   };
   return (
     <header class={isOpen ? "side open" : "side"}>
@@ -92,7 +92,7 @@ function Nav({ current }: { current: string }) {
               <span>{title}</span>
               {badge && badge.value > 0 ? (
                 <span class={`nav-count number ${badge.tone}`}>
-                  {badge.value > badge.most ? `${badge.most}+` : badge.value}
+                  {badge.value < badge.most ? badge.value : `${badge.most}+`}
                 </span>
               ) : (
                 alias && <small>{alias}</small>

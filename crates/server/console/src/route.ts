@@ -25,7 +25,9 @@ export function go(page: string, names: string[] = [], filters: Record<string, s
 
 /** Changes filters of the page that is shown; nothing to go back to is left. */
 export function refine(changed: Record<string, string | undefined>): void {
-  const { page, names, filters } = route.value;
+  const { page, names, filters } = parse(location.hash);
+  // Who went elsewhere a moment ago stays there: the page hears of it after what it was doing.
+  if (href(page, names) !== href(route.value.page, route.value.names)) return;
   history.replaceState(null, "", href(page, names, { ...Object.fromEntries(filters), ...changed }));
   route.set(parse(location.hash));
 }

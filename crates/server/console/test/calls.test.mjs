@@ -38,6 +38,19 @@ test("calls of a queue are filtered by lane and state", () =>
     await picture(page, "calls");
   }));
 
+test("who goes to another page is not brought back by a filter of the last", () =>
+  onPage(browser, server, "#/calls?queue=charges", async (page) => {
+    await page.getByLabel("State").waitFor();
+    // The browser tells of the new address only after this task.
+    await page.evaluate(() => {
+      const state = [...document.querySelectorAll("label")].find((label) => label.textContent.startsWith("State"));
+      location.hash = "#/schedules";
+      state.querySelector("select").value = "dead";
+      state.querySelector("select").dispatchEvent(new Event("change", { bubbles: true }));
+    });
+    await page.getByRole("heading", { name: "Schedules" }).waitFor();
+  }));
+
 test("the history is searched by how calls ended", () =>
   onPage(browser, server, "#/calls?view=history", async (page) => {
     const table = page.getByRole("table", { name: "History" });

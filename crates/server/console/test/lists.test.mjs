@@ -1,7 +1,7 @@
 // Long lists: what is filtered, searched and read further is told as it is, also when answers come late or not at all.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { onPage, startBrowser } from "./browser.mjs";
+import { onPage, picture, startBrowser } from "./browser.mjs";
 import { startServer } from "./server.mjs";
 
 const LIMITS = 450;
@@ -61,6 +61,7 @@ test("a list that was read further says as of when, and is read anew on demand",
     await scrollTo(page.getByRole("region", { name: "Limits", exact: true }), 199);
     await page.getByText(/^as of \d\d:\d\d:\d\d$/).waitFor();
     await page.getByRole("region", { name: `${LIMITS + 1} limits` }).waitFor();
+    await picture(page, "list-read-further");
     await scrollTo(page.getByRole("region", { name: "Limits", exact: true }), 0);
     await page.getByRole("button", { name: "Refresh" }).click();
     await page.getByText(/^as of/).waitFor({ state: "detached" });

@@ -71,6 +71,7 @@ test("the overview tells what bites, until when, and who is the noisy tenant", a
       await bites.getByText("2 lanes", { exact: true }).waitFor();
       await page.getByRole("region", { name: "Busiest lanes" }).getByRole("link", { name: "acme" }).waitFor();
       await page.getByRole("link", { name: /^Waiting 6 calls/ }).waitFor();
+      await page.getByRole("link", { name: /^Admitted \d+\.\d tolls per second/ }).waitFor();
       await picture(page, "overview-dark");
     },
     { colorScheme: "dark" },

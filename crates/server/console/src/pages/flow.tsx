@@ -66,6 +66,7 @@ function Choose({ limit, partition }: { limit: string | undefined; partition: st
     );
   }
   const partitions = meters.data?.partitions.map((meter) => meter.partition ?? "") ?? [];
+  if (!names && limits.error) return <Trouble error={limits.error} />;
   return (
     <div class="filters">
       <label>

@@ -127,8 +127,11 @@ function figure(value: number): string {
 function clockOf(at: number, hasSeconds = false): string {
   const date = new Date(at * 1000);
   const shown: Intl.DateTimeFormatOptions = { hour: "2-digit", minute: "2-digit" };
-  // A day goes back into yesterday.
-  if (date.toDateString() !== new Date().toDateString()) Object.assign(shown, { day: "numeric", month: "short" });
+  const day: Intl.DateTimeFormatOptions = { day: "numeric", month: "short" };
+  // A day goes back into yesterday: where it begins is said, and at the pointer which of the two it is.
+  if (!hasSeconds && date.getHours() + date.getMinutes() + date.getSeconds() === 0)
+    return date.toLocaleDateString("en-GB", day);
+  if (hasSeconds && date.toDateString() !== new Date().toDateString()) Object.assign(shown, day);
   if (hasSeconds || date.getSeconds() !== 0) shown.second = "2-digit";
   return date.toLocaleString("en-GB", shown);
 }

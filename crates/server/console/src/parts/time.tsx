@@ -14,9 +14,14 @@ export function serverNow(): number {
   return Date.now() + aheadMs;
 }
 
+/** What the server tells may be so old: it answers from what it saw within the last second. */
+const OLD_MAX_MS = 1_000;
+
 /** Takes the server's time, so that what is relative does not depend on this browser's clock. */
 export function setServerTime(at: string): void {
-  aheadMs = new Date(at).getTime() - Date.now();
+  const told = new Date(at).getTime() - Date.now();
+  // One that is a little older would set the clock back, and the next forward again.
+  if (told > aheadMs || told < aheadMs - OLD_MAX_MS) aheadMs = told;
 }
 
 export function useNow(): number {

@@ -58,7 +58,11 @@ export function useLaneFlow(
       failed,
     };
     void follow({ queue, lane }, heard, ends.signal);
-    const timer = setInterval(() => isIdle() || setNow(secondOf(serverNow())), STEP_MS);
+    const timer = setInterval(() => {
+      const now = secondOf(serverNow());
+      track.forget(now - POINTS);
+      if (!isIdle()) setNow(now);
+    }, STEP_MS);
     return () => (ends.abort(), clearInterval(timer));
   }, [track]);
   const times = secondsUntil(now);

@@ -72,9 +72,12 @@ export class StartTrack {
     this.seconds.set(second, starts.add(`${event.call} ${event.attempt ?? 0}`));
   }
 
+  /** Leaves what was before this second. */
+  forget(before: number): void {
+    for (const known of this.seconds.keys()) if (known < before) this.seconds.delete(known);
+  }
+
   starts(seconds: readonly number[]): Points {
-    const [first = 0] = seconds;
-    for (const known of this.seconds.keys()) if (known < first) this.seconds.delete(known);
     return seconds.map((second) => this.seconds.get(second)?.size ?? (second < this.since ? null : 0));
   }
 }

@@ -51,7 +51,7 @@ export function LimitDetail({ name, partition }: { name: string; partition: stri
               refresh={refresh}
             />
           )}
-          <LimitFlow limit={limit.data} meters={meters.data} />
+          {(meters.data || meters.error) && <LimitFlow limit={limit.data} meters={meters.data} />}
           <Trouble error={meters.error} />
           <Partitions limit={limit.data} meters={meters.data?.partitions ?? []} refresh={refresh} />
           <Audit name={name} kinds={["limit", "pin", "override"]} />
@@ -70,10 +70,9 @@ function lanesAt(page: MeterPage | undefined): string {
 
 /** Not all overrides come with the limit if there are many; what is in force at a meter does. */
 function isOverridden(limit: LimitState, meter: Meter): boolean {
-  return (
-    limit.overrides.some((one) => one.partition === meter.partition) ||
-    definitionInWords(meter.definition) !== definitionInWords(inForce(limit))
-  );
+  if (limit.overrides.some((one) => one.partition === meter.partition)) return true;
+  const isCut = limit.overrides.length < limit.overrides_count;
+  return isCut && definitionInWords(meter.definition) !== definitionInWords(inForce(limit));
 }
 
 function Actions({ limit, waiting, refresh }: { limit: LimitState; waiting: string; refresh(): void }) {
