@@ -170,3 +170,17 @@ test("the flow of a limit is drawn against its allowance", async () => {
     await picture(page, "flow");
   });
 });
+
+test("what partitions admitted together is not drawn against the rule of one, also when all of them are as new", async () => {
+  await server.ask("PUT", "/v1/limits/fast", { rule: "sliding_window", limit: 5, per: "100ms" });
+  await server.ask("PUT", "/v1/queues/quick", { order: { parallel: 10 } });
+  const call = (partition) => ({ lane: partition, tolls: [{ limit: "fast", partition }] });
+  await server.ask("POST", "/v1/queues/quick/calls", ["a", "b"].map(call));
+  await server.work("quick", "done", 2);
+  const listed = async () => (await server.ask("GET", "/v1/meters/fast")).partitions.length;
+  while ((await listed()) > 0);
+  await onPage(browser, server, "#/flow/fast", async (page) => {
+    await page.getByText("All meters together.", { exact: false }).waitFor();
+    assert.equal(await page.getByText("allowance:", { exact: false }).count(), 0);
+  });
+});
