@@ -22,6 +22,7 @@ mod in_turn;
 mod limits;
 mod nodes;
 mod operate;
+mod operation;
 mod out_of_reach;
 mod outcome;
 mod pulse;
@@ -34,6 +35,7 @@ pub use audit::{Altered, Audited};
 pub use call::{Call, CallParts, Due, Owed};
 pub use events::{Events, Told};
 pub use nodes::Elsewhere;
+pub use operation::Operation;
 pub use out_of_reach::{LimitsSettings, OutOfReach};
 pub use outcome::{Outcome, OutcomeParts};
 pub use schedules::{Schedule, When};
@@ -47,15 +49,16 @@ pub(crate) use worker::settle_all;
 use crate::clock::Clock;
 use crate::error::Error;
 use crate::flows::{AtHand, Sweeps};
+use crate::limits::UNSAID;
 use acquire::Waiting;
 use audience::Audience;
 use audit::Numbers;
 use claims::Claims;
 use crowds::Crowds;
-use door::{check_queue, open_queue_name, queue_name};
+use door::{open_queue_name, queue_name};
 use driver::Driver;
 use holds::Holds;
-use limits::{Known, UNSAID};
+use limits::Known;
 use out_of_reach::Reach;
 use pulse::Pulse;
 use pushed::Pushed;
@@ -65,8 +68,7 @@ use std::sync::Arc;
 use tokio::sync::Notify;
 use tollgate_core::contract::{Lanes, Meters};
 use tollgate_core::lanes::{
-    Act, Acted, CallId, Claimed, Explanation, Lease, QueueSpec, Record, Scope, Settle, Settlement,
-    Write,
+    Act, Acted, CallId, Claimed, Explanation, Lease, QueueSpec, Record, Settle, Settlement, Write,
 };
 use tollgate_core::{Key, LaneName, Now, QueueName, Span, Timestamp};
 use ways::{ByLanes, ByTurns, Ways};
@@ -359,19 +361,6 @@ impl<S: Lanes + 'static> Engine<S> {
     pub async fn cancel(&self, call: CallId) -> Result<bool, Error> {
         let acted = self.act(Act { cancel: vec![call], ..Act::default() }).await?;
         Ok(acted.cancelled == [true])
-    }
-
-    /// Holds back a queue, a lane or a limit: nothing of it starts.
-    pub async fn pause(&self, scope: Scope) -> Result<(), Error> {
-        if let Scope::Queue(queue) | Scope::Lane(queue, _) = &scope {
-            check_queue(queue)?;
-        }
-        Ok(self.parts.store.pause(scope).await?)
-    }
-
-    /// Lets a queue, a lane or a limit go on; a lane that a dead call holds, too.
-    pub async fn resume(&self, scope: Scope) -> Result<(), Error> {
-        Ok(self.parts.store.resume(scope).await?)
     }
 
     /// Serves a lane so many times as much as others.

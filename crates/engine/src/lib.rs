@@ -28,9 +28,9 @@ pub use envelope::{CostPath, Delivery, Envelope, SpanId, TraceParent};
 pub use error::{AskError, Error, RESERVED_QUEUE, Refusal, StoreError, TryError};
 pub use lanes::{
     Altered, Audited, Call, CallParts, Due, Elsewhere, Engine, Events, Job, LimitsSettings,
-    OutOfReach, Outcome, OutcomeParts, Owed, Schedule, Told, When, Worked, Worker,
+    Operation, OutOfReach, Outcome, OutcomeParts, Owed, Schedule, Told, When, Worked, Worker,
 };
 pub use limiter::operate::{MeterState, PartitionPage};
 pub use limiter::{Limiter, Settings};
-pub use limits::{Change, LimitState};
+pub use limits::{Change, LimitState, UNSAID};
 pub use pass::{Pass, Receipt, ReceiptLine};

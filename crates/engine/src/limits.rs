@@ -12,6 +12,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use tollgate_core::{LimitName, Now};
 
+/// Who changed something when no one said who.
+pub const UNSAID: &str = "library";
+
 /// Segments that one call clears when there is no room for its meter.
 const RECLAIM_STEPS: usize = 8;
 

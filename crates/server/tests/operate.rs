@@ -118,6 +118,8 @@ fn limits_and_meters_are_looked_after() {
     served.run("limit resume stripe").contains(0, &["stripe goes on"]);
     served.run("limit remove stripe").contains(0, &["stripe is removed"]);
     served.run("audit").contains(0, &["limit", "stripe", "openai"]);
+    let told = ["stripe/acme", "close for 30s: 429", "reopen", "reset", "pause", "resume"];
+    served.run("audit").contains(0, &told);
     assert_eq!(served.json("audit --limit 1")["changes"][0]["name"], "stripe");
     served.run("limit show stripe").contains(1, &["no limit is called", "define it"]);
     assert_eq!(served.run("limit show stripe --json").json()["code"], "unknown_limit");

@@ -12,6 +12,7 @@ mod flows;
 mod forecast;
 mod limits;
 mod meters;
+mod operate;
 #[cfg(feature = "push")]
 mod push;
 #[cfg(feature = "test-kit")]

@@ -5,9 +5,9 @@ pub use tollgate_core::contract::{
     Among, Answer, Ask, AskError, BUCKETS, BusyLane, BusyLanes, BusyLimit, BusyQueue, CallState,
     CallView, CallsQuery, Configure, ConfigureError, Cost, EVENTS_KEPT, EVENTS_MAX, EndCounts,
     EventCursor, EventPage, Histogram, HistoryCursor, HistoryPage, HistoryQuery, LIMITS_COUNTED,
-    LaneState, Lanes, LimitCounts, LimitTotals, LimitView, MeterError, MeterPage, MeterState,
-    Meters, OutcomeCounts, PAGE_MAX, Paid, QueueCounts, QueueState, QueueTotals, Receipt,
-    StoreError, StoreTotals, Tally, Totals,
+    LaneState, Lanes, LimitCounts, LimitTotals, LimitView, MeterError, MeterName, MeterPage,
+    MeterState, Meters, OutcomeCounts, PAGE_MAX, Paid, QueueCounts, QueueState, QueueTotals,
+    Receipt, StoreError, StoreTotals, Tally, Totals,
 };
 pub use tollgate_core::lanes::*;
 pub use tollgate_core::{

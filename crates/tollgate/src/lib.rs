@@ -46,9 +46,9 @@ pub use tollgate_engine::tower;
 pub use tollgate_engine::{
     Acquire, Acquiring, Altered, Ask, AskError, Asking, Audited, Bell, Call, Change, Clock,
     CoarseClock, CostPath, Delivery, Envelope, Error, Job, LimitRef, LimitState, Limiter,
-    ManualClock, MeterState, Named, OutOfReach, Outcome, PartitionPage, Pass, RESERVED_QUEUE,
-    Receipt, ReceiptLine, Refusal, Schedule, Settings, SpanId, StoreError, SystemClock, TOLLS_MAX,
-    Told, Toll, TraceParent, TryError, When, Worked, global, toll,
+    ManualClock, MeterState, Named, Operation, OutOfReach, Outcome, PartitionPage, Pass,
+    RESERVED_QUEUE, Receipt, ReceiptLine, Refusal, Schedule, Settings, SpanId, StoreError,
+    SystemClock, TOLLS_MAX, Told, Toll, TraceParent, TryError, When, Worked, global, toll,
 };
 
 #[cfg(doctest)]

@@ -24,6 +24,16 @@ async fn changed() -> Option<Started> {
     Some(server)
 }
 
+/// Who, kind, name, action and the part of it, of the newest change that is told.
+async fn newest(server: &Started) -> String {
+    let page = server.ask_as("acme", ("GET", "/v1/audit?limit=1"), &Value::Null).await.success();
+    let fields = ["who", "kind", "name", "action", "partition", "lane", "for_ms", "reason"];
+    let change = &page["changes"][0];
+    let told = fields.iter().filter_map(|field| change.get(*field));
+    let told = told.map(|it| it.as_str().map_or_else(|| it.to_string(), str::to_owned));
+    told.collect::<Vec<_>>().join(" ")
+}
+
 /// Kind and name of each change that is told, and `next`.
 async fn told(server: &Started, who: &str, query: &str) -> (Vec<String>, Value) {
     let path = format!("/v1/audit{query}");
@@ -66,4 +76,31 @@ async fn a_change_tells_who_and_what_was_before() {
     assert_eq!(change["after"], json!({"rule": "concurrency", "limit": 4}));
     assert_eq!(page["changes"][1]["partition"], "big");
     assert_eq!(page["changes"][0]["after"]["order"], "strict");
+}
+
+#[tokio::test]
+async fn whatever_an_operator_does_has_a_line() {
+    let Some(server) = changed().await else { return };
+    for (path, told) in [
+        ("limits/stripe/pause", "limit stripe pause"),
+        ("limits/stripe/resume", "limit stripe resume"),
+        ("queues/mail/pause", "queue mail pause"),
+        ("queues/mail/resume", "queue mail resume"),
+        ("queues/mail/lanes/a/pause", "lane mail pause a"),
+        ("queues/mail/lanes/a/resume", "lane mail resume a"),
+        ("meters/stripe/big/close", "meter stripe close big 30000 maintenance"),
+        ("meters/stripe/big/reopen", "meter stripe reopen big"),
+        ("meters/stripe/big/reset", "meter stripe reset big"),
+        ("meters/stripe/close", "meter stripe close 30000 maintenance"),
+        ("meters/stripe/reopen", "meter stripe reopen"),
+        ("meters/stripe/reset", "meter stripe reset"),
+    ] {
+        let is_closed = path.ends_with("/close");
+        let body =
+            if is_closed { json!({"for": "30s", "reason": "maintenance"}) } else { json!({}) };
+        server.ask_as("acme", ("POST", &format!("/v1/{path}")), &body).await.success();
+        assert_eq!(newest(&server).await, format!("acme {told}"));
+    }
+    let (globex, _) = told(&server, "globex", "").await;
+    assert_eq!(globex, ["limit stripe"], "what others do is not told");
 }

@@ -1,11 +1,12 @@
-//! The audit log: every change of a limit or a queue, who made it, and what was before.
+//! The audit log: every change of a limit or a queue and every operation on one, who made it, and what was
+//! before.
 //!
-//! A change of a limit is written in the act that writes the limit's own record; a change of a queue
-//! before the store defines it. The latest are kept.
+//! A change of a limit is written in the act that writes the limit's own record; a change of a queue and
+//! an operation before the store does it. The latest are kept.
 
 mod record;
 
-use super::{Engine, Parts};
+use super::{Engine, Operation, Parts};
 use crate::error::Error;
 use record::AuditRecord;
 use std::sync::Arc;
@@ -19,7 +20,7 @@ const PREFIX: &str = "tollgate/audit/";
 /// How many changes are kept: years of them where people make them, at a few hundred bytes each.
 const KEPT_MAX: u64 = 10_000;
 
-/// A change of a limit or a queue.
+/// A change of a limit or a queue, or an operation on one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Audited {
     /// Counts the changes: those before one are asked for by its number.
@@ -74,6 +75,8 @@ pub enum Altered {
         /// What it is.
         after: Option<Box<QueueSpec>>,
     },
+    /// Nothing was defined: an operator did this.
+    Operated(Operation),
 }
 
 impl Altered {
@@ -84,6 +87,7 @@ impl Altered {
             | Self::Pin { name, .. }
             | Self::Override { name, .. }
             | Self::Queue { name, .. } => name,
+            Self::Operated(operation) => operation.name(),
         }
     }
 }
@@ -93,8 +97,8 @@ impl Altered {
 pub(super) struct Numbers(AtomicU64);
 
 impl<S: Lanes + 'static> Engine<S> {
-    /// Changes of limits and queues, the newest first, before one, up to 1,000. The latest 10,000 are
-    /// kept.
+    /// Changes of limits and queues, and operations on them, the newest first, before one, up to 1,000. The
+    /// latest 10,000 are kept.
     pub async fn audit(&self, before: Option<u64>, most: usize) -> Result<Vec<Audited>, Error> {
         let before = before.map(key).transpose()?;
         let most = most.min(PAGE_MAX);
@@ -194,7 +198,8 @@ impl<S: Lanes + 'static> Parts<S> {
         .await
     }
 
-    async fn write_down(&self, who: &str, what: Altered) -> Result<(), Error> {
+    /// Writes a change down. Whoever calls it changes alone.
+    pub(super) async fn write_down(&self, who: &str, what: Altered) -> Result<(), Error> {
         let at = self.store.now().await?.wall;
         loop {
             let write = self.audit_writes(who, at, what.clone()).await?;

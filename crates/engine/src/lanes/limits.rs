@@ -10,7 +10,7 @@ mod record;
 use super::pulse::ended;
 use super::{Engine, Parts};
 use crate::error::{AskError, Error};
-use crate::limits::LimitState;
+use crate::limits::{LimitState, UNSAID};
 use parking_lot::RwLock;
 use record::LimitRecord;
 use std::collections::HashMap;
@@ -22,8 +22,6 @@ use tollgate_core::{Definition, Key, Limit, LimitName, Partition};
 
 /// Where the records of limits are.
 pub(super) const PREFIX: &str = "tollgate/limit/";
-/// Who changed a limit or a queue when no one said who.
-pub(super) const UNSAID: &str = "library";
 /// How many limits are read at once.
 const PAGE: usize = 1_000;
 

@@ -3,15 +3,14 @@
 use super::{Engine, Parts};
 use crate::error::{AskError, Error};
 use crate::limiter::operate::{MeterState, PartitionPage};
-use tollgate_core::contract::{self, Lanes, MeterName, Meters, PAGE_MAX};
+use tollgate_core::contract::{self, Lanes, MeterName, Meters, PAGE_MAX, REASON_CHARS_MAX};
 use tollgate_core::{LimitName, Opening, Partition, Span};
 
 impl<S: Meters + 'static> Engine<S> {
     /// How one meter stands. One that was never used, or is as good as new, stands full.
     pub async fn meter(&self, limit: &str, partition: Option<&str>) -> Result<MeterState, Error> {
         let meter = named(limit, partition)?;
-        let kept = self.parts.store.inspect(vec![meter.clone()]).await?.pop().flatten();
-        let kept = kept.ok_or_else(|| unknown(limit))?;
+        let kept = self.parts.known_meter(&meter).await?;
         let next_admission_after = self.parts.next_admission(meter).await?;
         let now = self.parts.store.now().await?.at;
         Ok(MeterState {
@@ -29,7 +28,8 @@ impl<S: Meters + 'static> Engine<S> {
         })
     }
 
-    /// Lets nothing pass a meter for `span`, at most a day: what an upstream's `429` asks for.
+    /// Lets nothing pass a meter for `span`, at most a day: what an upstream's `429` asks for. The audit log
+    /// does not tell of it: see [`Operation::Close`](super::Operation::Close).
     pub async fn close(
         &self,
         limit: &str,
@@ -37,25 +37,26 @@ impl<S: Meters + 'static> Engine<S> {
         span: impl Into<Span>,
         reason: &str,
     ) -> Result<(), Error> {
-        let (meter, span) = (self.parts.known_meter(limit, partition).await?, span.into());
-        let reason = reason.chars().take(256).collect();
+        let (meter, span) = (named(limit, partition)?, span.into());
+        self.parts.known_meter(&meter).await?;
+        let reason = reason.chars().take(REASON_CHARS_MAX).collect();
         Ok(self.parts.store.close(meter, span, reason).await??)
     }
 
-    /// Ends a closure before its time.
+    /// Ends a closure before its time. The audit log does not tell of it: see
+    /// [`Operation::Reopen`](super::Operation::Reopen).
     pub async fn reopen(&self, limit: &str, partition: Option<&str>) -> Result<(), Error> {
-        let meter = self.parts.known_meter(limit, partition).await?;
-        self.parts.store.reopen(meter.clone()).await?;
-        self.parts.crowds.wake(&meter.0, meter.1.as_ref());
-        Ok(())
+        let meter = named(limit, partition)?;
+        self.parts.known_meter(&meter).await?;
+        self.parts.reopen(meter).await
     }
 
-    /// Forgets what was spent at a meter: an operator's act.
+    /// Forgets what was spent at a meter. The audit log does not tell of it: see
+    /// [`Operation::Reset`](super::Operation::Reset).
     pub async fn reset(&self, limit: &str, partition: Option<&str>) -> Result<(), Error> {
-        let meter = self.parts.known_meter(limit, partition).await?;
-        self.parts.store.reset(meter.clone()).await??;
-        self.parts.crowds.wake(&meter.0, meter.1.as_ref());
-        Ok(())
+        let meter = named(limit, partition)?;
+        self.parts.known_meter(&meter).await?;
+        self.parts.reset(meter).await
     }
 }
 
@@ -90,10 +91,31 @@ impl<S: Lanes + 'static> Engine<S> {
 }
 
 impl<S: Meters + 'static> Parts<S> {
-    async fn known_meter(&self, limit: &str, partition: Option<&str>) -> Result<MeterName, Error> {
-        let meter = named(limit, partition)?;
-        let found = self.store.inspect(vec![meter.clone()]).await?.pop().flatten();
-        found.map(|_| meter).ok_or_else(|| unknown(limit))
+    /// How a meter stands, of a limit that there is.
+    pub(super) async fn known_meter(
+        &self,
+        meter: &MeterName,
+    ) -> Result<contract::MeterState, Error> {
+        self.meter_of(meter).await?.ok_or_else(|| unknown(&meter.0))
+    }
+
+    pub(super) async fn meter_of(
+        &self,
+        meter: &MeterName,
+    ) -> Result<Option<contract::MeterState>, Error> {
+        Ok(self.store.inspect(vec![meter.clone()]).await?.pop().flatten())
+    }
+
+    pub(super) async fn reopen(&self, meter: MeterName) -> Result<(), Error> {
+        self.store.reopen(meter.clone()).await?;
+        self.crowds.wake(&meter.0, meter.1.as_ref());
+        Ok(())
+    }
+
+    pub(super) async fn reset(&self, meter: MeterName) -> Result<(), Error> {
+        self.store.reset(meter.clone()).await??;
+        self.crowds.wake(&meter.0, meter.1.as_ref());
+        Ok(())
     }
 
     /// When a call of weight 1 would pass, if nobody else asks; `None` if no one can know.

@@ -3,13 +3,10 @@
 use super::{Inner, Limiter};
 use crate::ask::{LimitRef, Toll};
 use crate::error::{AskError, Error, StoreError};
-use crate::limits::{Edit, Entry, LimitState};
+use crate::limits::{Edit, Entry, LimitState, UNSAID};
 use std::sync::Arc;
 use tollgate_core::name::check_name;
 use tollgate_core::{Definition, Limit, LimitName, Partition};
-
-/// Who changed a limit when no one said who.
-const UNSAID: &str = "library";
 
 impl Limiter {
     /// Whether a limit is defined so.

@@ -114,6 +114,9 @@ test("a paused limit holds, says so, and goes on", () =>
     await page.getByRole("button", { name: "Resume" }).click();
     await agree(page, "Resume");
     await page.getByText("paused: nothing passes").waitFor({ state: "detached" });
+    const changes = page.getByRole("region", { name: "Changes" });
+    await changes.getByText("paused", { exact: true }).waitFor();
+    await changes.getByText("goes on", { exact: true }).waitFor();
   }));
 
 test("a meter is closed with its reason, reopened and reset", () =>

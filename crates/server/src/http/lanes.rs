@@ -3,7 +3,7 @@
 use super::Shared;
 use super::body::{Json, JsonIfAny};
 use super::caller::Caller;
-use super::path::{InPath, Listed, Ordered, cut, wanted};
+use super::path::{Actor, InPath, Listed, Ordered, cut, wanted};
 use super::problem::{Problem, invalid_field};
 use super::queues::{known, unknown};
 use super::wire::lane::{LanePageWire, LaneWire, WeightWire};
@@ -11,8 +11,9 @@ use super::wire::meter::NothingWire;
 use super::wire::queue::PausedWire;
 use super::wire::units::Units;
 use axum::extract::State;
-use tollgate::lanes::Among;
 use tollgate::lanes::queue::LANE_WEIGHT_MAX;
+use tollgate::lanes::{Among, LaneName, QueueName, Scope};
+use tollgate::{Error, Operation};
 
 /// The order in which those come first with most calls that wait.
 const WAITING: &str = "waiting";
@@ -53,22 +54,24 @@ pub(super) async fn list(
 pub(super) async fn pause(
     State(app): Shared,
     caller: Caller,
+    Actor(who): Actor,
     InPath((queue, lane)): Names,
     _: Nothing,
 ) -> Answer<PausedWire> {
     known(&app.gate, &caller, &queue).await?;
-    app.gate.pause_lane(&caller.inner(&queue), &lane).await?;
+    app.gate.operate(&who, Operation::Pause(scope(&caller, &queue, &lane)?)).await?;
     Ok(Json(PausedWire { paused: true }))
 }
 
 pub(super) async fn resume(
     State(app): Shared,
     caller: Caller,
+    Actor(who): Actor,
     InPath((queue, lane)): Names,
     _: Nothing,
 ) -> Answer<PausedWire> {
     known(&app.gate, &caller, &queue).await?;
-    app.gate.resume_lane(&caller.inner(&queue), &lane).await?;
+    app.gate.operate(&who, Operation::Resume(scope(&caller, &queue, &lane)?)).await?;
     Ok(Json(PausedWire { paused: false }))
 }
 
@@ -85,4 +88,8 @@ pub(super) async fn weigh(
     })?;
     app.gate.weigh(&caller.inner(&queue), &lane, wanted).await?;
     Ok(Json(WeightWire { weight: Units(weight) }))
+}
+
+fn scope(caller: &Caller, queue: &str, lane: &str) -> Result<Scope, Error> {
+    Ok(Scope::Lane(QueueName::new(&caller.inner(queue))?, LaneName::new(lane)?))
 }

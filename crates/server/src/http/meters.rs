@@ -7,8 +7,8 @@ use super::problem::{Problem, invalid_field};
 use super::wire::meter::{CloseWire, MeterPageWire, MeterWire, NothingWire};
 use super::{App, Shared};
 use axum::extract::State;
-use tollgate::Span;
-use tollgate::lanes::Among;
+use tollgate::lanes::{Among, LimitName, MeterName, Partition};
+use tollgate::{Error, Operation, Span};
 
 /// What can be done to a meter: the last part of the path.
 pub(super) const ACTIONS: [&str; 3] = ["close", "reopen", "reset"];
@@ -93,40 +93,48 @@ pub(super) async fn close(
 pub(super) async fn reopen_global(
     State(app): Shared,
     caller: Caller,
+    Actor(who): Actor,
     InPath(name): InPath<String>,
     _: Nothing,
 ) -> Answer<MeterWire> {
-    app.gate.reopen(&caller.inner(&name), None).await?;
+    let operation = Operation::Reopen(named(&caller, &name, None)?);
+    app.gate.operate(&who, operation).await?;
     meter(&app, &caller, (&name, None)).await
 }
 
 pub(super) async fn reopen(
     State(app): Shared,
     caller: Caller,
+    Actor(who): Actor,
     InPath((name, partition)): Names,
     _: Nothing,
 ) -> Answer<MeterWire> {
-    app.gate.reopen(&caller.inner(&name), Some(&partition)).await?;
+    let operation = Operation::Reopen(named(&caller, &name, Some(&partition))?);
+    app.gate.operate(&who, operation).await?;
     meter(&app, &caller, (&name, Some(&partition))).await
 }
 
 pub(super) async fn reset_global(
     State(app): Shared,
     caller: Caller,
+    Actor(who): Actor,
     InPath(name): InPath<String>,
     _: Nothing,
 ) -> Answer<MeterWire> {
-    app.gate.reset(&caller.inner(&name), None).await?;
+    let operation = Operation::Reset(named(&caller, &name, None)?);
+    app.gate.operate(&who, operation).await?;
     meter(&app, &caller, (&name, None)).await
 }
 
 pub(super) async fn reset(
     State(app): Shared,
     caller: Caller,
+    Actor(who): Actor,
     InPath((name, partition)): Names,
     _: Nothing,
 ) -> Answer<MeterWire> {
-    app.gate.reset(&caller.inner(&name), Some(&partition)).await?;
+    let operation = Operation::Reset(named(&caller, &name, Some(&partition))?);
+    app.gate.operate(&who, operation).await?;
     meter(&app, &caller, (&name, Some(&partition))).await
 }
 
@@ -145,8 +153,14 @@ async fn close_for(
         let why = format!("a reason has up to {REASON_CHARS_MAX} characters");
         return Err(invalid_field("reason", &why));
     }
-    app.gate.close(&caller.inner(name), partition, span, &reason).await?;
+    let meter_name = named(caller, name, partition)?;
+    app.gate.operate(who, Operation::Close { meter: meter_name, span, reason }).await?;
     meter(app, caller, (name, partition)).await
+}
+
+fn named(caller: &Caller, name: &str, partition: Option<&str>) -> Result<MeterName, Error> {
+    let partition = partition.map(Partition::new).transpose()?;
+    Ok((LimitName::new(&caller.inner(name))?, partition))
 }
 
 async fn meter(

@@ -9,7 +9,8 @@ use super::wire::limit_state::RemovedWire;
 use super::wire::meter::NothingWire;
 use super::wire::queue::{PausedWire, QueuePageWire, QueueStateWire, QueueWire};
 use axum::extract::State;
-use tollgate::{RESERVED_QUEUE, Tollgate};
+use tollgate::lanes::{LimitName, QueueName, Scope};
+use tollgate::{Error, Operation, RESERVED_QUEUE, Tollgate};
 
 type Answer<T> = Result<Json<T>, Problem>;
 type Nothing = JsonIfAny<NothingWire>;
@@ -68,45 +69,57 @@ pub(super) async fn list(State(app): Shared, caller: Caller, page: Page) -> Answ
 pub(super) async fn pause(
     State(app): Shared,
     caller: Caller,
+    Actor(who): Actor,
     InPath(name): InPath<String>,
     _: Nothing,
 ) -> Answer<QueueStateWire> {
     known(&app.gate, &caller, &name).await?;
-    app.gate.pause_queue(&caller.inner(&name)).await?;
+    app.gate.operate(&who, Operation::Pause(of_queue(&caller, &name)?)).await?;
     state(&app.gate, &caller, &name).await
 }
 
 pub(super) async fn resume(
     State(app): Shared,
     caller: Caller,
+    Actor(who): Actor,
     InPath(name): InPath<String>,
     _: Nothing,
 ) -> Answer<QueueStateWire> {
     known(&app.gate, &caller, &name).await?;
-    app.gate.resume_queue(&caller.inner(&name)).await?;
+    app.gate.operate(&who, Operation::Resume(of_queue(&caller, &name)?)).await?;
     state(&app.gate, &caller, &name).await
 }
 
 pub(super) async fn pause_limit(
     State(app): Shared,
     caller: Caller,
+    Actor(who): Actor,
     InPath(name): InPath<String>,
     _: Nothing,
 ) -> Answer<PausedWire> {
     app.gate.meter(&caller.inner(&name), None).await?;
-    app.gate.pause_limit(&caller.inner(&name)).await?;
+    app.gate.operate(&who, Operation::Pause(of_limit(&caller, &name)?)).await?;
     Ok(Json(PausedWire { paused: true }))
 }
 
 pub(super) async fn resume_limit(
     State(app): Shared,
     caller: Caller,
+    Actor(who): Actor,
     InPath(name): InPath<String>,
     _: Nothing,
 ) -> Answer<PausedWire> {
     app.gate.meter(&caller.inner(&name), None).await?;
-    app.gate.resume_limit(&caller.inner(&name)).await?;
+    app.gate.operate(&who, Operation::Resume(of_limit(&caller, &name)?)).await?;
     Ok(Json(PausedWire { paused: false }))
+}
+
+fn of_queue(caller: &Caller, name: &str) -> Result<Scope, Error> {
+    Ok(Scope::Queue(QueueName::new(&caller.inner(name))?))
+}
+
+fn of_limit(caller: &Caller, name: &str) -> Result<Scope, Error> {
+    Ok(Scope::Limit(LimitName::new(&caller.inner(name))?))
 }
 
 /// Fails if there is no such queue.

@@ -26,7 +26,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Notify;
 use tollgate::push::address::AddressPolicy;
-use tollgate::{Error, Now, StoreError, Tollgate};
+use tollgate::{Error, Now, Operation, StoreError, Tollgate};
 
 /// How long a store is left alone that could not tell keys.
 const AGAIN: Duration = Duration::from_secs(1);
@@ -219,6 +219,12 @@ impl Desk<'_> {
     /// Who changes limits that an operator defined by what their messages say: not who may only publish.
     pub(super) fn changer(&self) -> Option<&str> {
         self.caller.may(Role::Admin).then(|| self.who())
+    }
+
+    /// Does what an operator asks for, as the caller.
+    pub(super) async fn operate(&self, operation: Operation) -> Result<(), Fault> {
+        let operated = self.app.gate.operate(self.who(), operation).await;
+        operated.map_err(|error| self.fault(error))
     }
 
     /// What the engine refuses, in the caller's words.

@@ -12,9 +12,9 @@ use super::shape::flow::{FlowWire, GlobalWire};
 use axum::http::StatusCode;
 use axum::response::Response;
 use tokio::task::JoinSet;
-use tollgate::lanes::PAGE_MAX;
+use tollgate::lanes::{LimitName, PAGE_MAX, Scope};
 use tollgate::push::caps::{PUSHES, PUSHES_MAX};
-use tollgate::{AskError, Error, Limit, LimitState, Now, RuleUse};
+use tollgate::{AskError, Error, Limit, LimitState, Now, Operation, RuleUse};
 
 /// Most keys of a list, but for the rest of the last page: an answer is held in memory whole.
 const KEYS_LISTED_MAX: usize = 10_000;
@@ -72,21 +72,22 @@ impl Desk<'_> {
 
     pub(super) async fn act_on_key(&self, key: &str, act: FlowAct) -> Result<Response, Fault> {
         check_key(key)?;
-        let (gate, inner) = (&self.app.gate, self.names.inner(key));
+        let inner = self.names.inner(key);
+        let limit = LimitName::new(&inner).map_err(|error| self.fault(error.into()))?;
         let acted = match act {
             FlowAct::Pin => self.pin_key(key, &inner).await,
             FlowAct::Unpin => self.unpin_key(key).await,
             FlowAct::Pause => {
                 self.key_limit(key).await?;
-                gate.pause_limit(&inner).await.map_err(|error| self.fault(error))
+                self.operate(Operation::Pause(Scope::Limit(limit))).await
             }
             FlowAct::Resume => {
                 self.key_limit(key).await?;
-                gate.resume_limit(&inner).await.map_err(|error| self.fault(error))
+                self.operate(Operation::Resume(Scope::Limit(limit))).await
             }
             FlowAct::ResetRate => {
                 self.key_limit(key).await?;
-                gate.reset(&inner, None).await.map_err(|error| self.fault(error))
+                self.operate(Operation::Reset((limit, None))).await
             }
         };
         acted.map(|()| done())
@@ -139,7 +140,8 @@ impl Desk<'_> {
 
     /// Lets a rate begin anew; of a limit that is not there nothing was spent.
     async fn forget_spent(&self, inner: &str) -> Result<(), Fault> {
-        match self.app.gate.reset(inner, None).await {
+        let limit = LimitName::new(inner).map_err(|error| self.fault(error.into()))?;
+        match self.app.gate.operate(self.who(), Operation::Reset((limit, None))).await {
             Err(Error::Invalid(AskError::UnknownLimit { .. })) => Ok(()),
             reset => reset.map_err(|error| self.fault(error)),
         }

@@ -8,9 +8,11 @@ use super::shape::queue::{QueueAsked, QueueWire};
 use axum::http::StatusCode;
 use axum::response::Response;
 use serde::{Deserialize, Serialize};
-use tollgate::lanes::{Backoff, Order, PAGE_MAX, QueueError, QueueSpec, QueueState};
+use tollgate::lanes::{
+    Backoff, Order, PAGE_MAX, QueueError, QueueName, QueueSpec, QueueState, Scope,
+};
 use tollgate::push::delivery::RETRIES_MAX;
-use tollgate::{Delivery, Error, Span};
+use tollgate::{Delivery, Error, Operation, Span};
 
 /// How many messages of a queue are in flight, unless it says so.
 pub(super) const PARALLELISM_DEFAULT: u32 = 1;
@@ -123,8 +125,8 @@ impl Desk<'_> {
         let defined = gate.queue_as(self.who(), &inner, spec(parallelism)?).await;
         defined.map_err(|error| self.fault(error))?;
         match is_paused {
-            Some(true) => gate.pause_queue(&inner).await.map_err(|error| self.fault(error))?,
-            Some(false) => gate.resume_queue(&inner).await.map_err(|error| self.fault(error))?,
+            Some(true) => self.operate(Operation::Pause(self.scope(name)?)).await?,
+            Some(false) => self.operate(Operation::Resume(self.scope(name)?)).await?,
             None => {}
         }
         let at = super::card::millis(self.now().await?.wall);
@@ -157,13 +159,18 @@ impl Desk<'_> {
 
     pub(super) async fn pause_queue(&self, name: &str, pauses: bool) -> Result<Response, Fault> {
         self.queue_state(name).await?;
-        let (gate, inner) = (&self.app.gate, self.names.queue(name));
-        let changed = match pauses {
-            true => gate.pause_queue(&inner).await,
-            false => gate.resume_queue(&inner).await,
-        };
-        changed.map_err(|error| self.fault(error))?;
+        let scope = self.scope(name)?;
+        self.operate(match pauses {
+            true => Operation::Pause(scope),
+            false => Operation::Resume(scope),
+        })
+        .await?;
         Ok(done())
+    }
+
+    fn scope(&self, name: &str) -> Result<Scope, Fault> {
+        let queue = QueueName::new(&self.names.queue(name));
+        queue.map(Scope::Queue).map_err(|error| self.fault(error.into()))
     }
 
     async fn queue_state(&self, name: &str) -> Result<QueueState, Fault> {

@@ -8,10 +8,9 @@ use tollgate_core::contract::{
     CallView, CallsQuery, Configure, LaneState, Meters, QueueState, Totals,
 };
 use tollgate_core::lanes::{
-    Act, Acted, CallId, Claimed, Explanation, Lease, NewCall, Payload, QueueSpec, Record, Scope,
-    Write,
+    Act, Acted, CallId, Claimed, Explanation, Lease, NewCall, Payload, QueueSpec, Record, Write,
 };
-use tollgate_core::{Key, LaneName, Limit, LimitName, Now, QueueName, Span};
+use tollgate_core::{Key, Limit, Now, Span};
 use tollgate_engine::{Call, Engine, Error, Job, Outcome, Schedule, StoreError, When, Worked};
 
 /// A record that is asked for to see whether the store answers.
@@ -219,38 +218,6 @@ impl Tollgate {
     /// Why a call waits, and until when; `None` if it ended or never was.
     pub async fn explain(&self, call: CallId) -> Result<Option<Explanation>, Error> {
         self.engine()?.explain(call).await
-    }
-
-    /// Holds back a queue: none of its calls start.
-    pub async fn pause_queue(&self, queue: &str) -> Result<(), Error> {
-        self.engine()?.pause(Scope::Queue(QueueName::new(queue)?)).await
-    }
-
-    /// Lets a queue go on.
-    pub async fn resume_queue(&self, queue: &str) -> Result<(), Error> {
-        self.engine()?.resume(Scope::Queue(QueueName::new(queue)?)).await
-    }
-
-    /// Holds back a lane.
-    pub async fn pause_lane(&self, queue: &str, lane: &str) -> Result<(), Error> {
-        let scope = Scope::Lane(QueueName::new(queue)?, LaneName::new(lane)?);
-        self.engine()?.pause(scope).await
-    }
-
-    /// Lets a lane go on, also one that a dead call holds.
-    pub async fn resume_lane(&self, queue: &str, lane: &str) -> Result<(), Error> {
-        let scope = Scope::Lane(QueueName::new(queue)?, LaneName::new(lane)?);
-        self.engine()?.resume(scope).await
-    }
-
-    /// Holds back all calls that pay at a limit.
-    pub async fn pause_limit(&self, limit: &str) -> Result<(), Error> {
-        self.engine()?.pause(Scope::Limit(LimitName::new(limit)?)).await
-    }
-
-    /// Lets calls go on that pay at a limit.
-    pub async fn resume_limit(&self, limit: &str) -> Result<(), Error> {
-        self.engine()?.resume(Scope::Limit(LimitName::new(limit)?)).await
     }
 
     /// Serves a lane so many times as much as others at meters where both wait.

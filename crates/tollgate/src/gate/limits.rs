@@ -61,8 +61,9 @@ impl Tollgate {
         }
     }
 
-    /// Changes of limits and queues, who made them and what was before: the newest first, before one,
-    /// up to 1,000. The latest 10,000 are kept, in a folder; there is no such log in memory.
+    /// Changes of limits and queues and operations on them, who made them and what was before: the newest
+    /// first, before one, up to 1,000. The latest 10,000 are kept where calls are kept; there is no such log
+    /// in memory, nor in a store of limits alone.
     pub async fn audit(&self, before: Option<u64>, most: usize) -> Result<Vec<Audited>, Error> {
         self.engine()?.audit(before, most).await
     }

@@ -1,4 +1,4 @@
-//! Meters: looked at, closed, reopened, reset.
+//! Meters: looked at, closed, reopened.
 
 use super::{Backend, Tollgate, on_store};
 use tollgate_core::contract::{self, Meters};
@@ -70,7 +70,8 @@ impl Tollgate {
         }
     }
 
-    /// Lets nothing pass a meter for `span`, at most a day: what an upstream's `429` asks for.
+    /// Lets nothing pass a meter for `span`, at most a day: what an upstream's `429` asks for. A program does
+    /// that; what an operator does is told in the audit log: [`Operation::Close`](crate::Operation::Close).
     pub async fn close(
         &self,
         limit: &str,
@@ -85,21 +86,12 @@ impl Tollgate {
         }
     }
 
-    /// Ends a closure before its time.
+    /// Ends a closure before its time, as a program does; see [`Operation::Reopen`](crate::Operation::Reopen).
     pub async fn reopen(&self, limit: &str, partition: Option<&str>) -> Result<(), Error> {
         on_store! {
             &self.backend,
             limiter => limiter.reopen(limit, partition),
             engine => engine.reopen(limit, partition).await,
-        }
-    }
-
-    /// Forgets what was spent at a meter: an operator's act.
-    pub async fn reset(&self, limit: &str, partition: Option<&str>) -> Result<(), Error> {
-        on_store! {
-            &self.backend,
-            limiter => limiter.reset(limit, partition),
-            engine => engine.reset(limit, partition).await,
         }
     }
 }

@@ -1,7 +1,10 @@
 //! A change as it is written down.
 
+mod operation;
+
 use super::{Altered, Audited};
 use crate::error::Error;
+use operation::OperationRecord;
 use serde::{Deserialize, Serialize};
 use tollgate_core::contract::StoreError;
 use tollgate_core::lanes::{
@@ -23,6 +26,7 @@ enum WhatRecord {
     Pin { name: String, before: Option<Limit>, after: Option<Limit> },
     Override { name: String, partition: String, before: Option<Limit>, after: Option<Limit> },
     Queue { name: String, before: Option<QueueRecord>, after: Option<QueueRecord> },
+    Operated(OperationRecord),
 }
 
 #[derive(Serialize, Deserialize)]
@@ -83,6 +87,7 @@ impl AuditRecord {
             Altered::Queue { name, before, after } => {
                 WhatRecord::Queue { name, before: queue(before), after: queue(after) }
             }
+            Altered::Operated(operation) => WhatRecord::Operated(operation.into()),
         };
         Self { at, who: who.to_owned(), what }
     }
@@ -101,6 +106,7 @@ impl AuditRecord {
             WhatRecord::Queue { name, before, after } => {
                 Altered::Queue { name, before: queue(before)?, after: queue(after)? }
             }
+            WhatRecord::Operated(record) => Altered::Operated(record.operation()?),
         };
         Some(Audited { number, at: self.at, who: self.who, what })
     }
@@ -246,6 +252,26 @@ pub(super) fn written(record: &AuditRecord) -> Result<Box<[u8]>, Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::lanes::Operation;
+    use tollgate_core::lanes::Scope;
+    use tollgate_core::{LaneName, QueueName};
+
+    /// Every kind of operation.
+    fn operations() -> Vec<Operation> {
+        let (limit, queue) = (LimitName::new("l").unwrap(), QueueName::new("q").unwrap());
+        let of_limit = Scope::Limit(limit.clone());
+        let of_lane = Scope::Lane(queue.clone(), LaneName::new("a").unwrap());
+        let meter = (limit, Some(Partition::new("p").unwrap()));
+        let (span, reason) = (Span::from_secs(3), "maintenance".to_owned());
+        vec![
+            Operation::Pause(of_limit),
+            Operation::Pause(of_lane),
+            Operation::Resume(Scope::Queue(queue)),
+            Operation::Close { meter: meter.clone(), span, reason },
+            Operation::Reopen(meter.clone()),
+            Operation::Reset((meter.0, None)),
+        ]
+    }
 
     #[test]
     fn every_change_is_read_as_it_was_written() {
@@ -282,13 +308,15 @@ mod tests {
         let name = || "n".to_owned();
         let (before, after) = (Some(Limit::per_minute(5)), None);
         let (limit, pin) = (before.clone(), before.clone());
-        for what in [
+        let defined = [
             Altered::Limit { name: name(), before: limit, after: after.clone() },
             Altered::Pin { name: name(), before: after.clone(), after: pin },
             Altered::Override { name: name(), partition: "p".to_owned(), before, after },
             Altered::Queue { name: name(), before: None, after: Some(Box::new(queue)) },
             Altered::Queue { name: name(), before: Some(Box::default()), after: None },
-        ] {
+        ];
+        let operated = operations().into_iter().map(Altered::Operated);
+        for what in defined.into_iter().chain(operated) {
             let (at, who) = (Timestamp::from_nanos(7), "ana".to_owned());
             let bytes = written(&AuditRecord::new(&who, at, what.clone())).unwrap();
             let record = Record { revision: tollgate_core::lanes::Revision(1), bytes };

@@ -58,9 +58,14 @@ export interface MeterPage {
 export interface Change {
   at: Instant;
   who: string;
-  kind: "limit" | "pin" | "override" | "queue";
+  kind: "limit" | "pin" | "override" | "meter" | "queue" | "lane";
   name: string;
   partition?: string;
+  lane?: string;
+  /** What an operator did, where nothing was defined. */
+  action?: "pause" | "resume" | "close" | "reopen" | "reset";
+  for_ms?: number;
+  reason?: string;
   before?: Record<string, unknown>;
   after?: Record<string, unknown>;
 }

@@ -1,7 +1,7 @@
 // Who changed what, when, and what was before.
 import { get } from "../api/client";
 import type { Change, ChangePage, Definition } from "../api/shapes";
-import { definitionInWords } from "../format";
+import { definitionInWords, span } from "../format";
 import { useLive } from "../live";
 import { Loading, Trouble } from "./notice";
 import { Panel } from "./page";
@@ -20,7 +20,10 @@ const COLUMNS: Column<Change>[] = [
     title: "What",
     width: "170px",
     isExtra: true,
-    cell: (change) => (change.partition === undefined ? change.kind : `${change.kind} of ${change.partition}`),
+    cell: (change) => {
+      const part = change.partition ?? change.lane;
+      return part === undefined ? change.kind : `${change.kind} of ${part}`;
+    },
   },
   { title: "Change", cell: (change) => <Told change={change} /> },
 ];
@@ -47,7 +50,7 @@ export function Audit({ name, kinds }: { name: string; kinds: readonly Change["k
           label="Changes"
           rows={changes}
           columns={COLUMNS}
-          keyOf={(change) => change.at + change.kind + (change.partition ?? "")}
+          keyOf={(change) => change.at + change.kind + (change.partition ?? change.lane ?? "")}
         />
       )}
     </Panel>
@@ -55,8 +58,17 @@ export function Audit({ name, kinds }: { name: string; kinds: readonly Change["k
 }
 
 function Told({ change }: { change: Change }) {
-  const text = `${inWords(change, change.before)} → ${inWords(change, change.after)}`;
+  const text = change.action
+    ? actionInWords(change)
+    : `${inWords(change, change.before)} → ${inWords(change, change.after)}`;
   return <span title={text}>{text}</span>;
+}
+
+const DONE = { pause: "paused", resume: "goes on", close: "closed", reopen: "reopened", reset: "reset" };
+
+function actionInWords({ action, for_ms, reason }: Change): string {
+  if (!action) return "";
+  return for_ms === undefined ? DONE[action] : `${DONE[action]} for ${span(for_ms)}: ${reason ?? ""}`;
 }
 
 function inWords(change: Change, what: Record<string, unknown> | undefined): string {

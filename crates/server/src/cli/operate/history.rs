@@ -5,7 +5,7 @@ use super::answer::{list, page, text, when};
 use crate::cli::{Environment, Exit, output, shown};
 use clap::Args;
 use serde_json::Value;
-use tollgate::Timestamp;
+use tollgate::{Span, Timestamp};
 use tollgate_client::path::{path, with_query};
 use tollgate_client::{CallId, EventsQuery, Told};
 
@@ -134,16 +134,34 @@ pub(super) async fn audit(
     let answer = to.client(environment)?.request("GET", &at, None).await;
     let now = shown::now();
     to.say(answer, |answer| {
-        page(answer, "changes", &["when", "who", "what", "name", "before", "after"], |change| {
-            let shown = |field: &str| match &change[field] {
-                Value::Null => "-".to_owned(),
-                value => value.to_string(),
-            };
-            let (kind, name) = (text(change, "kind"), text(change, "name"));
+        page(answer, "changes", &["when", "who", "what", "name", "change"], |change| {
             let who = text(change, "who");
-            vec![when(change, "at", now), who, kind, name, shown("before"), shown("after")]
+            let (kind, name) = (text(change, "kind"), text(change, "name"));
+            vec![when(change, "at", now), who, kind, named(change, name), altered(change)]
         })
     })
+}
+
+/// The name of what was changed, with the partition or the lane.
+fn named(change: &Value, name: String) -> String {
+    let part = change["partition"].as_str().or(change["lane"].as_str());
+    part.map_or_else(|| name.clone(), |part| format!("{name}/{part}"))
+}
+
+/// What a change made of what there was, or what an operator did.
+fn altered(change: &Value) -> String {
+    let shown = |field: &str| match &change[field] {
+        Value::Null => "-".to_owned(),
+        value => value.to_string(),
+    };
+    match (change["action"].as_str(), change["for_ms"].as_u64()) {
+        (Some(action), Some(for_ms)) => {
+            let span = Span::from_millis(for_ms);
+            format!("{action} for {span}: {}", text(change, "reason"))
+        }
+        (Some(action), None) => action.to_owned(),
+        (None, _) => format!("{} -> {}", shown("before"), shown("after")),
+    }
 }
 
 /// What happened to a call, in a line.

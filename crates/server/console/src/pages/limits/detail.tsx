@@ -54,7 +54,7 @@ export function LimitDetail({ name, partition }: { name: string; partition: stri
           {(meters.data || meters.error) && <LimitFlow limit={limit.data} meters={meters.data} />}
           <Trouble error={meters.error} />
           <Partitions limit={limit.data} meters={meters.data?.partitions ?? []} refresh={refresh} />
-          <Audit name={name} kinds={["limit", "pin", "override"]} />
+          <Audit name={name} kinds={["limit", "pin", "override", "meter"]} />
         </>
       )}
     </>

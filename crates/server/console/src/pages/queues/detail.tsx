@@ -34,7 +34,7 @@ export function QueueDetail({ name, lane }: { name: string; lane: string }) {
           <Facts queue={queue} />
           <Pace name={name} />
           <Lanes queue={queue} from={lane} />
-          <Audit name={name} kinds={["queue"]} />
+          <Audit name={name} kinds={["queue", "lane"]} />
         </>
       ) : (
         !error && <Loading what={name} />
