@@ -120,6 +120,8 @@ fn limits_and_meters_are_looked_after() {
     served.run("audit").contains(0, &["limit", "stripe", "openai"]);
     let told = ["stripe/acme", "close for 30s: 429", "reopen", "reset", "pause", "resume"];
     served.run("audit").contains(0, &told);
+    let named = served.json("audit --name openai --kind limit,meter");
+    assert_eq!(named["changes"].as_array().unwrap().len(), 1);
     assert_eq!(served.json("audit --limit 1")["changes"][0]["name"], "stripe");
     served.run("limit show stripe").contains(1, &["no limit is called", "define it"]);
     assert_eq!(served.run("limit show stripe --json").json()["code"], "unknown_limit");

@@ -3,6 +3,7 @@
 use super::holders::{admin_of, holder};
 use super::started::Started;
 use serde_json::{Value, json};
+use tollgate::Limit;
 use tollgate::lanes::QueueSpec;
 use tollgate_server::Role;
 
@@ -103,4 +104,26 @@ async fn whatever_an_operator_does_has_a_line() {
     }
     let (globex, _) = told(&server, "globex", "").await;
     assert_eq!(globex, ["limit stripe"], "what others do is not told");
+}
+
+#[tokio::test]
+async fn changes_of_one_name_and_kind_are_found_behind_all_others() {
+    let Some(server) = changed().await else { return };
+    // More than one look takes, of another limit.
+    for limit in 1..=1_001 {
+        server.gate.limit_as("acme", "acme/busy", Limit::concurrency(limit)).await.unwrap();
+    }
+    let (first, next) = told(&server, "acme", "?name=stripe&limit=3").await;
+    assert_eq!(first, ["override stripe", "limit stripe", "limit stripe"]);
+    let rest = format!("?name=stripe&limit=3&after={}", next.as_str().unwrap());
+    assert_eq!(told(&server, "acme", &rest).await, (vec!["limit stripe".to_owned()], Value::Null));
+    let (queues, _) = told(&server, "acme", "?kind=queue,lane").await;
+    assert_eq!(queues, ["queue mail"]);
+    assert_eq!(told(&server, "acme", "?name=stripe&kind=override").await.0.len(), 1);
+    assert_eq!(told(&server, "globex", "?name=stripe").await.0.len(), 1);
+    assert_eq!(told(&server, "globex", "?name=busy").await.0.len(), 0);
+    for query in ["kind=limits", "kind=", "kind=limit,", "names=stripe"] {
+        let path = format!("/v1/audit?{query}");
+        server.ask_as("acme", ("GET", &path), &Value::Null).await.problem(400, "invalid_query");
+    }
 }

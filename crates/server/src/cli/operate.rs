@@ -91,7 +91,9 @@ pub(super) enum OperateCommand {
     )]
     Apply(apply::ApplyArguments),
     /// Tells who changed which limit or queue, newest first.
-    #[command(after_help = "Example:\n  tollgate audit --limit 20")]
+    #[command(
+        after_help = "Examples:\n  tollgate audit --limit 20\n  tollgate audit --name stripe --kind limit,pin"
+    )]
     Audit(history::AuditArguments),
 }
 

@@ -110,7 +110,7 @@ const BODIES: [(&str, &str, &str); 41] = [
 ];
 
 /// Requests without bodies, with all that their queries may say.
-const QUERIES: [&str; 20] = [
+const QUERIES: [&str; 21] = [
     "/v1/limits?after=a&limit=2",
     "/v1/meters/l?after=a&limit=2",
     "/v1/meters/l/acme",
@@ -123,6 +123,7 @@ const QUERIES: [&str; 20] = [
     "/v1/schedules/s",
     "/v1/history?queue=q&lane=a&end=done&from=2026-01-01T00:00:00Z&to=2030-01-01T00:00:00Z&limit=3",
     "/v1/audit?limit=3&after=1",
+    "/v1/audit?name=l&kind=limit,meter",
     "/v1/workflows?after=a&limit=2",
     "/v1/workflows/r",
     "/v1/workflows/r/picture",

@@ -1,5 +1,5 @@
 // Who changed what, when, and what was before.
-import { get } from "../api/client";
+import { get, query } from "../api/client";
 import type { Change, ChangePage, Definition } from "../api/shapes";
 import { definitionInWords, span } from "../format";
 import { useLive } from "../live";
@@ -9,8 +9,6 @@ import { Table, type Column } from "./table";
 import { When } from "./time";
 
 const EVERY_MS = 5_000;
-/** How far back it is looked for changes of one name. */
-const CHANGES_MAX = 1_000;
 const SHOWN_MAX = 50;
 
 const COLUMNS: Column<Change>[] = [
@@ -29,12 +27,9 @@ const COLUMNS: Column<Change>[] = [
 ];
 
 export function Audit({ name, kinds }: { name: string; kinds: readonly Change["kind"][] }) {
-  const { data, error } = useLive((signal) => get<ChangePage>(`/v1/audit?limit=${CHANGES_MAX}`, signal), EVERY_MS, [
-    name,
-  ]);
-  const changes = data?.changes
-    .filter((change) => change.name === name && kinds.includes(change.kind))
-    .slice(0, SHOWN_MAX);
+  const path = query("/v1/audit", { name, kind: kinds.join(","), limit: SHOWN_MAX });
+  const { data, error } = useLive((signal) => get<ChangePage>(path, signal), EVERY_MS, [path]);
+  const changes = data?.changes;
   return (
     <Panel title="Changes" aside={<small>who, when, before and after</small>}>
       {!changes ? (

@@ -56,6 +56,12 @@ pub(in crate::cli) struct HistoryArguments {
 
 #[derive(Debug, Args)]
 pub(in crate::cli) struct AuditArguments {
+    /// Of the limit or queue of this name alone.
+    #[arg(long, value_name = "NAME")]
+    name: Option<String>,
+    /// Of these kinds alone, separated by commas: limit, pin, override, meter, queue, lane.
+    #[arg(long, value_name = "KINDS")]
+    kind: Option<String>,
     /// Goes on where a page ended.
     #[arg(long, value_name = "PLACE")]
     after: Option<String>,
@@ -128,8 +134,13 @@ pub(super) async fn audit(
     arguments: &AuditArguments,
     environment: &Environment,
 ) -> anyhow::Result<Exit> {
-    let AuditArguments { after, limit, to } = arguments;
-    let query = [("after", after.as_deref()), ("limit", Some(&**limit))];
+    let AuditArguments { name, kind, after, limit, to } = arguments;
+    let query = [
+        ("name", name.as_deref()),
+        ("kind", kind.as_deref()),
+        ("after", after.as_deref()),
+        ("limit", Some(&**limit)),
+    ];
     let at = with_query(path(&["audit"]), &query);
     let answer = to.client(environment)?.request("GET", &at, None).await;
     let now = shown::now();

@@ -8,6 +8,9 @@ use serde::Serialize;
 use tollgate::lanes::{MeterName, QueueSpec, Scope};
 use tollgate::{Altered, Audited, Limit, Operation};
 
+/// Of what there are changes.
+pub(in crate::http) const KINDS: [&str; 6] = ["limit", "pin", "override", "meter", "queue", "lane"];
+
 /// Some changes, the newest first.
 #[derive(Debug, Serialize)]
 pub(in crate::http) struct AuditPageWire {
@@ -65,6 +68,10 @@ impl AuditedWire {
         let name = caller.outer(audited.what.name())?.to_owned();
         let what = WhatWire { name, ..WhatWire::new(&audited.what, caller) };
         Some(Self { at: InstantWire(audited.at), who: audited.who.clone(), what })
+    }
+
+    pub(in crate::http) fn kind(&self) -> &'static str {
+        self.what.kind
     }
 }
 
