@@ -17,8 +17,11 @@ impl Scheduler {
     pub fn follow(&mut self, effect: &Effect, now: Now) {
         self.present = now;
         self.rehead();
-        if let Effect::Settled { lease, actual, .. } = effect {
-            self.learn_elsewhere(*lease, actual);
+        match effect {
+            Effect::Settled { lease, actual, .. } => self.learn_elsewhere(*lease, actual),
+            // Without it, it would be as old as the last that was accepted here.
+            Effect::Accepted { id, .. } => self.acceptances.note(*id, now.at),
+            _ => {}
         }
         self.replay(effect);
     }
@@ -93,7 +96,7 @@ impl Scheduler {
 
 #[cfg(test)]
 mod tests {
-    use crate::lanes::{Act, Claim, NewCall, QueueSpec, Scheduler};
+    use crate::lanes::{Act, Claim, NewCall, QueueSpec, Scheduler, Settle, Settlement};
     use crate::limit::{Definition, Limit};
     use crate::name::{LaneName, LimitName, QueueName};
     use crate::time::{Now, Span, Timestamp};
@@ -112,6 +115,33 @@ mod tests {
         };
         let call = NewCall::new(queue.clone(), LaneName::new(lane).unwrap());
         NewCall { tolls: limits.iter().map(toll).collect(), ..call }
+    }
+
+    #[test]
+    fn a_call_that_was_accepted_elsewhere_is_there_from_when_it_was() {
+        let at = |second| Now::both(Timestamp::from_nanos(1 << 60).plus(Span::from_secs(second)));
+        let queue = QueueName::new("q").unwrap();
+        let enqueue = |scheduler: &mut Scheduler, now| {
+            let enqueue = vec![call(&queue, "a", &[])];
+            let _ = scheduler.act(Act { enqueue, ..Act::default() }, now).unwrap();
+            scheduler.take_effects()
+        };
+        let mut there = Scheduler::new();
+        there.define_queue(&queue, QueueSpec::default(), at(0)).unwrap();
+        let mut here = Scheduler::recovered(&there.take_effects());
+        for effect in enqueue(&mut here, at(0)) {
+            there.follow(&effect, at(0));
+        }
+        for effect in enqueue(&mut there, at(100)) {
+            here.follow(&effect, at(100));
+        }
+        let claim = Claim { queue: queue.clone(), most: 9, lease: None, asks: Span::ZERO };
+        let first = here.claim(&claim, at(130));
+        let settle = vec![Settle::new(first[0].lease, Settlement::Done)];
+        let _ = here.act(Act { settle, ..Act::default() }, at(130)).unwrap();
+        assert_eq!(here.claim(&claim, at(130)).len(), 1);
+        let dwell = &here.totals().queues[0].counts.dwell;
+        assert_eq!((dwell.count(), dwell.sum_ns), (2, (130 + 30) * 1_000_000_000));
     }
 
     #[test]
