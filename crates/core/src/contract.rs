@@ -29,7 +29,7 @@ pub use browse::{
 
 pub use busiest::{
     Among, BUSIEST_AT_ONCE, BusyLane, BusyLanes, BusyLimit, BusyMeter, BusyMeters, BusyQueue,
-    Onward,
+    Oldest, Onward,
 };
 
 pub use configure::{CONFIGURE_CHANGES_MAX, Configure, ConfigureError};

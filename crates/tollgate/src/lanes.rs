@@ -6,8 +6,8 @@ pub use tollgate_core::contract::{
     CallView, CallsQuery, Configure, ConfigureError, Cost, EVENTS_KEPT, EVENTS_MAX, EndCounts,
     EventCursor, EventPage, Histogram, HistoryCursor, HistoryPage, HistoryQuery, LIMITS_COUNTED,
     LaneState, Lanes, LimitCounts, LimitTotals, LimitView, MeterError, MeterName, MeterPage,
-    MeterState, Meters, OutcomeCounts, PAGE_MAX, Paid, QueueCounts, QueueState, QueueTotals,
-    Receipt, StoreError, StoreTotals, Tally, Totals,
+    MeterState, Meters, Oldest, OutcomeCounts, PAGE_MAX, Paid, QueueCounts, QueueState,
+    QueueTotals, Receipt, StoreError, StoreTotals, Tally, Totals,
 };
 pub use tollgate_core::lanes::*;
 pub use tollgate_core::{

@@ -45,7 +45,10 @@ async fn everything_is_seen_at_one_look() {
     server.post("/v1/queues/idle/pause", &json!({})).await.success();
     let _waiting = server.begin("/v1/queues/q/claim", &json!({"wait": "20s"})).await;
     server.until_asking(1).await;
-    let seen = server.overview().await;
+    let mut seen = server.overview().await;
+    let busiest = seen["queues"][0].as_object_mut().unwrap();
+    assert_eq!(busiest.remove("oldest"), Some(json!("1")), "the first was started");
+    assert!(busiest.remove("oldest_ms").is_some_and(|age| age.is_u64()));
     assert_eq!((&seen["version"], &seen["ready"]), (&json!("0.1.0"), &json!(true)));
     let sums = ["waiting", "in_flight", "dead", "asking"].map(|sum| seen[sum].as_u64().unwrap());
     assert_eq!(sums, [5, 1, 0, 1]);

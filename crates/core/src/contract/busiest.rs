@@ -2,8 +2,10 @@
 //! does other things.
 
 use super::{EndCounts, LaneState, LimitTotals, MeterName, MeterState, OutcomeCounts};
+use crate::lanes::CallId;
 use crate::meter::Blocker;
 use crate::name::{LaneName, LimitName, QueueName};
+use crate::time::Timestamp;
 use std::cmp::Reverse;
 use std::collections::HashSet;
 
@@ -72,6 +74,11 @@ pub struct BusyQueue {
     pub in_flight: u64,
     /// Calls that are dead.
     pub dead: u64,
+    /// Of those that are first in line in their lanes the call that has been in line longest: not those that are
+    /// not due. Of the calls of a lane that never started the first of each priority is looked at, and of those
+    /// that are to be tried again the first that rests and the first that does not. `None` also where lanes are
+    /// not looked at.
+    pub oldest: Option<Oldest>,
     /// Calls that were accepted.
     pub enqueued: u64,
     /// Starts.
@@ -80,6 +87,18 @@ pub struct BusyQueue {
     pub settled: OutcomeCounts,
     /// How calls ended.
     pub ended: EndCounts,
+}
+
+/// The call of a queue that has been in line longest.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Oldest {
+    /// Which.
+    pub call: CallId,
+    /// Its place among all: who came into line before has a lesser one.
+    pub arrival: u64,
+    /// When it came into line, in limit time: never later than it did, and by no more than a twentieth of the
+    /// time since too early. `None` if that was before the store was opened.
+    pub since: Option<Timestamp>,
 }
 
 /// A lane, and whose it is.
@@ -138,10 +157,19 @@ impl BusyLanes {
         self.lanes.append(&mut slice.lanes);
         self.lanes.sort_by(|one, other| one.place().cmp(&other.place()));
         self.lanes.truncate(most);
-        let begun = self.queues.last().map(|queue| queue.name.clone());
-        let further = slice.queues.into_iter().filter(|queue| Some(&queue.name) != begun.as_ref());
-        self.queues.extend(further);
+        for queue in slice.queues {
+            match self.queues.last_mut().filter(|last| last.name == queue.name) {
+                Some(last) => last.oldest = Oldest::of_both(last.oldest, queue.oldest),
+                None => self.queues.push(queue),
+            }
+        }
         self.next = slice.next;
+    }
+}
+
+impl Oldest {
+    pub(crate) fn of_both(one: Option<Self>, other: Option<Self>) -> Option<Self> {
+        one.into_iter().chain(other).min_by_key(|it| it.arrival)
     }
 }
 

@@ -54,7 +54,7 @@ use crate::name::{Key, LaneName, LimitName, QueueName};
 use crate::time::{Now, Span, Timestamp};
 use advance::Timers;
 use calls::{CallSlot, Calls, LaneSlot, MeterSlot};
-use counts::Acceptances;
+use counts::Marks;
 use events::Watching;
 use forget::Idle;
 use lanes::Lanes;
@@ -95,7 +95,9 @@ pub struct Scheduler {
     /// Meters that let calls go in the claim that is being served.
     granting: Vec<MeterSlot>,
     /// When calls were accepted, as far as that is measured.
-    acceptances: Acceptances,
+    acceptances: Marks,
+    /// When calls came into line, since the present is known.
+    lined_up: Marks,
     /// Lanes whose head may have changed.
     touched: Vec<LaneSlot>,
     /// Meters that were paid at or left since they were looked at.

@@ -67,13 +67,18 @@ async fn look(app: &App, caller: &Caller) -> Result<SeenWire, Error> {
     lanes.queues.sort_by(|one, other| {
         (Reverse(one.waiting), &one.name).cmp(&(Reverse(other.waiting), &other.name))
     });
-    let mut seen = SeenWire::new(now(&app.gate).await?);
+    if lanes.queues.iter().any(|queue| queue.oldest.is_some()) {
+        // Calls are named.
+        app.gate.lasting().await?;
+    }
+    let now = now(&app.gate).await?;
+    let mut seen = SeenWire::new(now);
     let own = lanes.queues.iter().filter_map(|queue| Some((caller.outer(&queue.name)?, queue)));
     for (place, (name, queue)) in own.enumerate() {
         let asking = app.gate.asking(&queue.name);
         seen.count(queue, asking);
         if place < SHOWN {
-            seen.add_queue(name, queue, asking);
+            seen.add_queue(name, queue, asking, now);
         }
     }
     lanes.lanes.iter().for_each(|lane| seen.add_lane(caller, lane));

@@ -59,6 +59,31 @@ pub async fn the_lanes_with_most_that_wait_come_first(stage: impl Stage) {
     assert_eq!(none, BusyLanes::default());
 }
 
+/// Of each queue the call that has been in line longest is told, wherever in its lane it is.
+pub async fn the_call_that_has_been_in_line_longest_is_told(stage: impl Stage) {
+    let mut world = World::new(stage).await;
+    let low = world.enqueue(call("strict", "a")).await;
+    let high = world.enqueue(NewCall { priority: Priority::MAX, ..call("strict", "a") }).await;
+    let other = world.enqueue(call("strict", "b")).await;
+    let oldest = async |world: &World<_>| {
+        let found = world.busiest_lanes(&Among::One("strict".to_owned()), 1).await;
+        found.queues[0].oldest.map(|oldest| oldest.call)
+    };
+    assert_eq!(oldest(&world).await, Some(low));
+    assert_eq!(world.claim("strict", 9).await, [high, other]);
+    assert_eq!(oldest(&world).await, Some(low));
+    world.cancel(low).await;
+    assert_eq!(oldest(&world).await, None);
+    for started in [other, high] {
+        world.settle(started, Settlement::Retry(Some(Span::from_secs(60)))).await;
+    }
+    assert_eq!(oldest(&world).await, Some(high), "it rests before the other");
+    world.cancel(high).await;
+    assert_eq!(oldest(&world).await, Some(other));
+    let none = world.busiest_lanes(&Among::EVERYTHING, 0).await;
+    assert!(none.queues.iter().all(|queue| queue.oldest.is_none()), "no lane is looked at");
+}
+
 pub async fn the_meters_where_most_stand_come_first(stage: impl Stage) {
     let mut world = World::new(stage).await;
     world.limit("l", Limit::per_hour(1)).await;

@@ -240,6 +240,7 @@ macro_rules! lanes_conformance {
                 records_are_found_by_how_their_keys_begin;
             busiest:
                 the_lanes_with_most_that_wait_come_first,
+                the_call_that_has_been_in_line_longest_is_told,
                 the_meters_where_most_stand_come_first,
                 a_limit_is_told_with_who_is_at_all_its_meters;
             operated:

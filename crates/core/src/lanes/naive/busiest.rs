@@ -1,10 +1,12 @@
 //! The busiest lanes and meters: all there are, sorted.
 
-use super::Naive;
+use super::heads::rank;
+use super::{Call, Naive};
 use crate::contract::{
-    Among, BusyLane, BusyLanes, BusyLimit, BusyMeter, BusyMeters, BusyQueue, LimitTotals, Onward,
-    PAGE_MAX, QueueTotals,
+    Among, BusyLane, BusyLanes, BusyLimit, BusyMeter, BusyMeters, BusyQueue, LimitTotals, Oldest,
+    Onward, PAGE_MAX, QueueTotals,
 };
+use crate::name::QueueName;
 use crate::time::Now;
 
 impl Naive {
@@ -21,18 +23,39 @@ impl Naive {
             let QueueTotals { name, waiting, in_flight, dead, counts } = queue;
             let queues = vec![BusyQueue {
                 is_paused: self.queues[&name].is_paused,
-                name,
                 waiting,
                 in_flight,
                 dead,
+                oldest: if most == 0 { None } else { self.oldest(&name) },
                 enqueued: counts.enqueued,
                 started: counts.started,
                 settled: counts.settled,
                 ended: counts.ended,
+                name,
             }];
             busy.join(BusyLanes { queues, lanes, next: None }, most);
         }
         busy
+    }
+
+    /// Who has been in line longest of the first of each lane: of those that never started by when they came,
+    /// and of those that rest, and that are to be tried again, by their turn.
+    fn oldest(&self, queue: &QueueName) -> Option<Oldest> {
+        let is_in_line = |call: &&Call| call.is_waiting() && call.arrival.is_some();
+        let firsts = self.lanes_of(queue).into_iter().flat_map(|lane| {
+            let key = (queue.clone(), lane);
+            let of_lane = self.calls.values().filter(|call| call.lane_key() == key);
+            let in_line: Vec<&Call> = of_lane.filter(is_in_line).collect();
+            let again = |rests: bool| {
+                let again = in_line.iter().filter(|call| call.came_back);
+                again.filter(|call| call.backoff.is_some() == rests).min_by_key(|call| rank(call))
+            };
+            let new = in_line.iter().filter(|call| !call.came_back).min_by_key(|call| call.arrival);
+            let firsts = [new, again(true), again(false)].into_iter().flatten();
+            firsts.copied().collect::<Vec<_>>()
+        });
+        let call = firsts.min_by_key(|call| call.arrival)?;
+        Some(Oldest { call: call.id, arrival: call.arrival?, since: None })
     }
 
     /// The busiest meters of limits, in one slice; with `most` 0 the limits instead.

@@ -242,6 +242,10 @@ impl Scheduler {
 
     /// Puts a call that never started into its lane's order.
     pub(super) fn line_up(&mut self, slot: CallSlot, arrival: u64) {
+        // While it is made anew the present is not known, and one that takes over a place came into line with it.
+        if arrival >= self.arrivals && self.present != Now::default() {
+            self.lined_up.note(arrival, self.present.at);
+        }
         self.arrivals = self.arrivals.max(arrival + 1);
         let call = &mut self.calls[slot];
         (call.arrival, call.has_joined) = (arrival, true);

@@ -6,7 +6,7 @@ use super::calls::{LaneSlot, MeterSlot, index, slot};
 use super::lanes::Queue;
 use crate::contract::{
     Among, BUSIEST_AT_ONCE, BusyLane, BusyLanes, BusyLimit, BusyMeter, BusyMeters, BusyQueue,
-    MeterName, Onward,
+    MeterName, Oldest, Onward,
 };
 use crate::name::{LimitName, Partition};
 use crate::time::Now;
@@ -36,8 +36,11 @@ impl Scheduler {
             Some(if most == 0 { 0 } else { queue.lanes.len() })
         };
         let (parts, next) = parts(owners, from.left, length);
-        let begun = parts.iter().filter(|part| part.begins);
-        let queues = begun.map(|part| busy_queue(self.lanes.queue(part.owner))).collect();
+        let queues = parts.iter().map(|part| BusyQueue {
+            oldest: self.oldest(part),
+            ..busy_queue(self.lanes.queue(part.owner))
+        });
+        let queues = queues.collect();
         let looked_at = parts.iter().flat_map(|part| {
             let queue = self.lanes.queue(part.owner);
             queue.lanes[part.places.clone()].iter().map(|slot| (&queue.name, *slot))
@@ -53,6 +56,22 @@ impl Scheduler {
         };
         let lanes = least(placed, most).into_iter().map(|(_, _, _, slot)| busy(slot)).collect();
         BusyLanes { queues, lanes, next }
+    }
+
+    /// Who has been in line longest among the first of those lanes.
+    fn oldest(&self, part: &Part) -> Option<Oldest> {
+        let lanes = &self.lanes.queue(part.owner).lanes[part.places.clone()];
+        let firsts = lanes.iter().flat_map(|slot| {
+            let lane = &self.lanes[*slot];
+            let returned = lane.returned();
+            let back = returned.and_then(|it| it.back.first());
+            let resting = returned.and_then(|it| it.resting.first());
+            let again = back.into_iter().chain(resting).map(|(_, call)| call);
+            lane.waiting.firsts().chain(again)
+        });
+        let call = firsts.map(|slot| &self.calls[slot]).min_by_key(|call| call.arrival)?;
+        let (call, arrival) = (call.id, call.arrival);
+        Some(Oldest { call, arrival, since: self.lined_up.of(arrival) })
     }
 
     /// The busiest meters of limits, from there on; with `most` 0 the limits instead.
@@ -129,6 +148,7 @@ fn busy_queue(queue: &Queue) -> BusyQueue {
         waiting: queue.depth - queue.in_flight,
         in_flight: queue.in_flight,
         dead: queue.dead.len() as u64,
+        oldest: None,
         enqueued: queue.counts.enqueued,
         started: queue.counts.started,
         settled: queue.counts.settled,
@@ -171,13 +191,57 @@ fn parts(
 mod tests {
     use super::*;
     use crate::lanes::act::Act;
-    use crate::lanes::call::NewCall;
+    use crate::lanes::call::{CallId, NewCall};
     use crate::lanes::queue::QueueSpec;
     use crate::name::{LaneName, QueueName};
+    use crate::time::{Span, Timestamp};
 
     fn call(lane: usize) -> NewCall {
         let name = LaneName::new(&lane.to_string()).unwrap();
         NewCall::new(QueueName::new("q").unwrap(), name)
+    }
+
+    fn seconds(seconds: u64) -> Now {
+        Now::both(Timestamp::default().plus(Span::from_secs(1_000 + seconds)))
+    }
+
+    /// The oldest call of the queue, and since when.
+    fn oldest(scheduler: &Scheduler) -> Option<(u64, Option<Timestamp>)> {
+        let (mut all, mut next) = (BusyLanes::default(), Some(Onward::default()));
+        while let Some(from) = next {
+            let slice = scheduler.busiest_lanes(&Among::EVERYTHING, 1, from);
+            next = slice.next;
+            all.join(slice, 1);
+        }
+        assert_eq!(all.queues.len(), 1);
+        all.queues[0].oldest.map(|oldest| (oldest.call.0, oldest.since))
+    }
+
+    #[test]
+    fn who_has_been_in_line_longest_is_told_with_since_when() {
+        let (mut scheduler, queue) = (Scheduler::new(), QueueName::new("q").unwrap());
+        scheduler.define_queue(&queue, QueueSpec::default(), seconds(0)).unwrap();
+        assert_eq!(oldest(&scheduler), None);
+        // It is not due until all others are in line; then come more lanes than one slice looks at.
+        let not_before = Some(seconds(30).wall);
+        let later = NewCall { not_before, ..call(0) };
+        let _ = scheduler.act(Act { enqueue: vec![later], ..Act::default() }, seconds(0)).unwrap();
+        assert_eq!(oldest(&scheduler), None);
+        for (at, lanes) in [(10, 1..2), (20, 2..BUSIEST_AT_ONCE * 2)] {
+            let enqueue = lanes.map(call).collect();
+            let _ = scheduler.act(Act { enqueue, ..Act::default() }, seconds(at)).unwrap();
+        }
+        scheduler.advance(seconds(40));
+        let (first, second) = ((1, Some(seconds(10).at)), (2, Some(seconds(20).at)));
+        assert_eq!(oldest(&scheduler), Some(first));
+        let cancel = vec![CallId(1)];
+        let _ = scheduler.act(Act { cancel, ..Act::default() }, seconds(50)).unwrap();
+        assert_eq!(oldest(&scheduler), Some(second));
+        let cancel = (2..BUSIEST_AT_ONCE as u64 * 2).map(CallId).collect();
+        let _ = scheduler.act(Act { cancel, ..Act::default() }, seconds(50)).unwrap();
+        assert_eq!(oldest(&scheduler), Some((0, Some(seconds(40).at))), "from when it was due");
+        let recovered = Scheduler::recovered(&scheduler.take_effects());
+        assert_eq!(oldest(&recovered), Some((0, None)), "that was before it was opened");
     }
 
     #[test]

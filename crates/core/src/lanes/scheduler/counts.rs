@@ -18,28 +18,28 @@ const MARKS_EACH: usize = 8;
 /// Enough for sixteen million instants.
 const LEVELS: usize = 6;
 
-/// When calls were accepted. Their names grow with time: an instant is kept for the first of those that
-/// were accepted at it, and of long ago only some, so that an age is right to within a few hundredths.
+/// When calls were accepted, or came into line. Their numbers grow with time: an instant is kept for the first
+/// of those that came at it, and of long ago only some, so that an age is right to within a few hundredths.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Acceptances {
+pub(super) struct Marks {
     /// The newest first, and the oldest mark of each first.
     levels: [Level; LEVELS],
 }
 
 #[derive(Debug, Clone, Default)]
 struct Level {
-    marks: VecDeque<(CallId, Timestamp)>,
+    marks: VecDeque<(u64, Timestamp)>,
     /// How many went from here.
     passed: usize,
 }
 
-impl Acceptances {
-    pub(super) fn note(&mut self, id: CallId, at: Timestamp) {
+impl Marks {
+    pub(super) fn note(&mut self, number: u64, at: Timestamp) {
         let last = self.levels[0].marks.back();
         if last.is_some_and(|(_, last)| *last >= at) {
             return;
         }
-        let mut mark = (id, at);
+        let mut mark = (number, at);
         for level in &mut self.levels {
             level.marks.push_back(mark);
             let oldest = level.marks.front().copied();
@@ -54,11 +54,12 @@ impl Acceptances {
         }
     }
 
-    /// When a call was accepted; `None` if that was before the first mark.
-    fn of(&self, id: CallId) -> Option<Timestamp> {
-        let reaches = |level: &&Level| level.marks.front().is_some_and(|(first, _)| *first <= id);
+    /// When the call of that number came; `None` if that was before the first mark.
+    pub(super) fn of(&self, number: u64) -> Option<Timestamp> {
+        let is_before = |first: &(u64, Timestamp)| first.0 <= number;
+        let reaches = |level: &&Level| level.marks.front().is_some_and(is_before);
         let marks = &self.levels.iter().find(reaches)?.marks;
-        let behind = marks.partition_point(|(first, _)| *first <= id);
+        let behind = marks.partition_point(is_before);
         marks.get(behind.checked_sub(1)?).map(|(_, at)| *at)
     }
 }
@@ -83,7 +84,7 @@ impl Scheduler {
 
     pub(super) fn count_accepted(&mut self, queue: QueueSlot, id: CallId, now: Now) {
         self.counts_mut(queue).enqueued += 1;
-        self.acceptances.note(id, now.at);
+        self.acceptances.note(id.0, now.at);
         if self.watching.may_park() {
             self.count_unknown(queue, id);
         }
@@ -102,7 +103,7 @@ impl Scheduler {
     /// late it is.
     pub(super) fn count_started(&mut self, lane: LaneSlot, head: Head, now: Now) {
         let call = &self.calls[head.call];
-        let accepted = self.acceptances.of(call.id).filter(|_| call.progress.is_none());
+        let accepted = self.acceptances.of(call.id.0).filter(|_| call.progress.is_none());
         let is_retry = self.calls.attempts(call) != Attempts::default();
         let opened = self.opened(lane, head, now);
         let counts = self.counts_mut(self.lanes[lane].queue);
@@ -282,18 +283,18 @@ mod tests {
         fn an_age_is_right_to_within_a_twentieth(
             steps in prop::collection::vec((1..4_u64, 1..1_000_u64), 1..20_000),
         ) {
-            let (mut acceptances, mut id, mut at) = (Acceptances::default(), 0, 1_000);
+            let (mut marks, mut id, mut at) = (Marks::default(), 0, 1_000);
             let mut all = Vec::new();
             for (calls, wait) in steps {
                 at += wait;
                 for _ in 0..calls {
-                    acceptances.note(CallId(id), Timestamp::from_nanos(at));
+                    marks.note(id, Timestamp::from_nanos(at));
                     all.push((id, at));
                     id += 1;
                 }
             }
             for (id, accepted) in all {
-                let told = acceptances.of(CallId(id)).unwrap().as_nanos();
+                let told = marks.of(id).unwrap().as_nanos();
                 prop_assert!(told <= accepted, "never later than it was");
                 prop_assert!(accepted - told <= (at - accepted) / 20, "{} {}", told, accepted);
             }

@@ -20,7 +20,7 @@ impl Scheduler {
         match effect {
             Effect::Settled { lease, actual, .. } => self.learn_elsewhere(*lease, actual),
             // Without it, it would be as old as the last that was accepted here.
-            Effect::Accepted { id, .. } => self.acceptances.note(*id, now.at),
+            Effect::Accepted { id, .. } => self.acceptances.note(id.0, now.at),
             _ => {}
         }
         self.replay(effect);

@@ -55,6 +55,11 @@ impl Waiting {
         self.rows.first()?.1.front().copied()
     }
 
+    /// The first of each priority.
+    pub(super) fn firsts(&self) -> impl Iterator<Item = CallSlot> {
+        self.rows.iter().filter_map(|(_, row)| row.front().copied())
+    }
+
     pub(super) fn iter(&self) -> impl Iterator<Item = CallSlot> {
         self.rows.iter().flat_map(|(_, row)| row.iter().copied())
     }

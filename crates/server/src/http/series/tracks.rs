@@ -216,6 +216,7 @@ mod tests {
             waiting,
             in_flight: 0,
             dead: 0,
+            oldest: None,
             enqueued,
             started: 0,
             settled: OutcomeCounts::default(),

@@ -1,6 +1,7 @@
 //! One look at everything, as it travels.
 
 use super::super::caller::Caller;
+use super::id::IdWire;
 use super::instant::InstantWire;
 use crate::access::Role;
 use serde::Serialize;
@@ -73,6 +74,11 @@ struct BusyQueueWire {
     dead: u64,
     asking: usize,
     paused: bool,
+    /// How long the oldest has been in line, and which it is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    oldest_ms: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    oldest: Option<IdWire>,
 }
 
 #[derive(Debug, Clone, Serialize)]
@@ -121,7 +127,14 @@ impl SeenWire {
         self.asking += asking;
     }
 
-    pub(in crate::http) fn add_queue(&mut self, name: &str, queue: &BusyQueue, asking: usize) {
+    pub(in crate::http) fn add_queue(
+        &mut self,
+        name: &str,
+        queue: &BusyQueue,
+        asking: usize,
+        now: Now,
+    ) {
+        let since = queue.oldest.and_then(|oldest| oldest.since);
         self.queues.push(BusyQueueWire {
             queue: name.to_owned(),
             waiting: queue.waiting,
@@ -129,6 +142,8 @@ impl SeenWire {
             dead: queue.dead,
             asking,
             paused: queue.is_paused,
+            oldest_ms: since.map(|since| now.at.since(since).as_millis_ceil()),
+            oldest: queue.oldest.map(|oldest| IdWire(oldest.call)),
         });
     }
 
