@@ -25,6 +25,9 @@ test("numbers change as calls come, without a reload", () =>
     const row = page.getByRole("row").filter({ has: page.getByRole("link", { name: "charges", exact: true }) });
     await row.getByText("6 calls", { exact: true }).waitFor();
     await row.getByText("no worker asks").waitFor();
+    const [oldest] = (await server.ask("GET", "/v1/overview")).queues.filter((queue) => queue.queue === "charges");
+    const link = row.getByRole("link", { name: /^\d+ (ms|s)|^\d+\.\d s/ });
+    assert.equal(await link.getAttribute("href"), `#/calls/${oldest.oldest}`);
     await server.ask("POST", "/v1/queues/charges/calls", { lane: "zenith", body: 1 });
     await row.getByText("7 calls", { exact: true }).waitFor();
     await picture(page, "queues");

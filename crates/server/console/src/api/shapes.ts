@@ -272,6 +272,18 @@ export interface WorkflowPage {
   next?: string;
 }
 
+export interface BusyQueue {
+  queue: string;
+  waiting: number;
+  in_flight: number;
+  dead: number;
+  asking: number;
+  paused: boolean;
+  /** The call that has been in line longest, and for how long; not known of one from before a restart. */
+  oldest?: string;
+  oldest_ms?: number;
+}
+
 export interface Overview {
   at: Instant;
   version: string;
@@ -284,7 +296,7 @@ export interface Overview {
   dead: number;
   asking: number;
   limits: Bite[];
-  queues: { queue: string; waiting: number; in_flight: number; dead: number; asking: number; paused: boolean }[];
+  queues: BusyQueue[];
   lanes: (Omit<Lane, "name" | "head"> & { queue: string; lane: string })[];
 }
 

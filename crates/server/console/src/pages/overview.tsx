@@ -1,13 +1,14 @@
 // Overview: how much passes, what waits, which limits bite and until when, and who is the noisy tenant.
 import { useState } from "preact/hooks";
 import { asCurl, type Request } from "../api/client";
-import type { Bite, Overview } from "../api/shapes";
+import type { Bite, BusyQueue, Overview } from "../api/shapes";
 import { count, counted, holds, perSecond, span } from "../format";
 import { SEEN_MAX, useSeen } from "../overview";
 import { Chart, type Line } from "../parts/chart";
 import { Command, Empty } from "../parts/empty";
 import { Mark, Stat } from "../parts/marks";
 import { Loading, Trouble } from "../parts/notice";
+import { Oldest } from "../parts/oldest";
 import { Count, Head, Panel, Tabs } from "../parts/page";
 import { Table, type Column } from "../parts/table";
 import { href } from "../route";
@@ -245,9 +246,7 @@ function Lanes({ seen }: { seen: Overview }) {
   );
 }
 
-type SeenQueue = Overview["queues"][number];
-
-const QUEUES: Column<SeenQueue>[] = [
+const QUEUES: Column<BusyQueue>[] = [
   { title: "Queue", cell: (queue) => <QueueName queue={queue} /> },
   {
     title: "Waiting",
@@ -255,6 +254,7 @@ const QUEUES: Column<SeenQueue>[] = [
     width: "110px",
     cell: (queue) => <Count value={queue.waiting} text={counted(queue.waiting, "call")} />,
   },
+  { title: "Oldest", isNumber: true, isExtra: true, width: "100px", cell: (queue) => <Oldest of={queue} /> },
   {
     title: "In flight",
     isNumber: true,
@@ -270,7 +270,7 @@ const QUEUES: Column<SeenQueue>[] = [
   },
 ];
 
-function QueueName({ queue }: { queue: SeenQueue }) {
+function QueueName({ queue }: { queue: BusyQueue }) {
   return (
     <>
       <a href={href("queues", [queue.queue])}>{queue.queue}</a>

@@ -7,6 +7,7 @@ import { useFound, usePages } from "../paging";
 import { Empty } from "../parts/empty";
 import { Mark } from "../parts/marks";
 import { Loading, Trouble } from "../parts/notice";
+import { OldestOf } from "../parts/oldest";
 import { Count, Head, Panel } from "../parts/page";
 import { Table, type Column } from "../parts/table";
 import { href, refine, type Route } from "../route";
@@ -82,6 +83,13 @@ function columnsFor(isAdmin: boolean, refresh: () => void): Column<QueueState>[]
       width: "110px",
       isNumber: true,
       cell: (queue) => <Count value={queue.waiting} text={counted(queue.waiting, "call")} />,
+    },
+    {
+      title: "Oldest",
+      width: "110px",
+      isNumber: true,
+      isExtra: true,
+      cell: (queue) => (queue.waiting === 0 ? "" : <OldestOf queue={queue.name} />),
     },
     {
       title: "In flight",

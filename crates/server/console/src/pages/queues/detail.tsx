@@ -1,4 +1,5 @@
 // One queue: its pace, and its lanes with what blocks the first call of each.
+import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
 import { get, path } from "../../api/client";
 import type { QueueState } from "../../api/shapes";
@@ -9,6 +10,7 @@ import { Audit } from "../../parts/audit";
 import { Chart, type Line } from "../../parts/chart";
 import { Mark } from "../../parts/marks";
 import { Loading, Trouble } from "../../parts/notice";
+import { OldestOf } from "../../parts/oldest";
 import { Head, Panel, Tabs } from "../../parts/page";
 import { href } from "../../route";
 import { RANGES, lately, ratesOf, timesOf, useSeries, valuesOf, type Range } from "../../series";
@@ -86,8 +88,9 @@ function Actions({ queue, refresh }: { queue: QueueState; refresh(): void }) {
 
 function Facts({ queue }: { queue: QueueState }) {
   const started = lately(useSeries("minutes", { queue: queue.name }).data, "started");
-  const facts: [string, string][] = [
+  const facts: [string, ComponentChildren][] = [
     ["Waiting", counted(queue.waiting, "call")],
+    ["Oldest in line", queue.waiting === 0 ? "none" : <OldestOf queue={queue.name} />],
     ["In flight", counted(queue.in_flight, "call")],
     ["Dead", counted(queue.dead, "call")],
     ["Lanes", counted(queue.lanes, "lane")],
