@@ -35,6 +35,7 @@ pub(crate) trait Command: Send {
     fn perform(self: Box<Self>, state: &mut State, now: Now) -> Reply;
 
     /// Whether it is better done later than not at all.
+    #[cfg(feature = "postgres")]
     fn may_wait(&self) -> bool {
         false
     }
@@ -130,6 +131,7 @@ impl Command for HandBack {
         })
     }
 
+    #[cfg(feature = "postgres")]
     fn may_wait(&self) -> bool {
         true
     }
