@@ -56,7 +56,8 @@ async fn a_queue_keeps_its_destination_and_shows_no_secret() {
     assert_eq!(kept.timeout, Some(Span::from_secs(30)));
     let audit = server.get("/v1/audit").await;
     assert!(!audit.text.contains("secret"), "{}", audit.text);
-    assert_eq!(audit.success()["changes"][0]["after"]["destination"], shown());
+    // It was paused since.
+    assert_eq!(audit.success()["changes"][1]["after"]["destination"], shown());
 }
 
 #[tokio::test]
