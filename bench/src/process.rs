@@ -47,7 +47,8 @@ pub(crate) fn cpu_ns() -> anyhow::Result<u64> {
 pub(crate) fn cpu_ns_of(process: u32) -> anyhow::Result<u64> {
     let mut sum = 0;
     for thread in fs::read_dir(format!("/proc/{process}/task"))? {
-        let times = fs::read_to_string(thread?.path().join("schedstat"))?;
+        // One that has ended since is not among the living.
+        let Ok(times) = fs::read_to_string(thread?.path().join("schedstat")) else { continue };
         let run_time = times.split_whitespace().next().context("schedstat is empty")?;
         sum += run_time.parse::<u64>()?;
     }
