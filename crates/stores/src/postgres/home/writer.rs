@@ -80,6 +80,8 @@ pub(super) struct Writer {
     caught_up: Option<Instant>,
     /// Commands that are not to be refused, until they can be done.
     later: VecDeque<Box<dyn Command>>,
+    /// Those that only look, until what is being done beside them is over.
+    looks: VecDeque<Box<dyn Command>>,
     asks: Asks,
     desk: Desk,
     /// When this node last wrote something.
@@ -112,6 +114,7 @@ impl Writer {
             unread: None,
             caught_up: None,
             later: VecDeque::new(),
+            looks: VecDeque::new(),
             asks: Asks::default(),
             desk: Desk::default(),
             wrote: None,
@@ -187,7 +190,9 @@ impl Writer {
         if is_only_looks && !self.is_to_write() && !self.desk.has_work() {
             return drop(self.do_all(looks).await);
         }
+        self.looks = looks;
         let done = self.do_all(changes).await;
+        let looks = std::mem::take(&mut self.looks);
         if let Err(error) = done {
             looks.into_iter().for_each(|look| self.refuse(look, &error));
         } else if !self.is_spoiled {

@@ -117,6 +117,8 @@ impl Writer {
 
     /// Refuses what comes until it is time to try again; says whether nobody is left who could ask.
     async fn refuse_for_a_while(&mut self, error: &StoreError) -> bool {
+        // Whoever only looks does not wait for as long as the server is away.
+        std::mem::take(&mut self.looks).into_iter().for_each(|look| self.refuse(look, error));
         let until = elapsing() + RETRY;
         loop {
             let left = until.saturating_duration_since(elapsing());
