@@ -36,10 +36,11 @@ impl Waiting {
         let found = self.rows.iter().position(|(other, _)| *other == priority);
         let Some(place) = found else { return false };
         let (_, row) = &mut self.rows[place];
-        let is_first = row.front() == Some(&call);
-        let at = match is_first {
-            true => 0,
-            false => row.partition_point(|other| calls[*other].arrival < arrival),
+        // Most are the first, or started and are ahead of it: nothing is searched for those.
+        let is_behind = row.front().is_some_and(|first| calls[*first].arrival < arrival);
+        let at = match is_behind {
+            true => row.partition_point(|other| calls[*other].arrival < arrival),
+            false => 0,
         };
         if row.get(at) != Some(&call) {
             return false;
