@@ -1,7 +1,7 @@
--- Looks at so many events that are older than a place, the newest first.
+-- Looks at so many rows that are older than a place, the newest first.
 -- Arguments: $1 the place, $2 a queue, $3 a lane, $4 an end, each null for any, $5 from when on, $6 until
 -- when, $7 and $8 the days of these, from the beginning to the end, $9 most rows, $10 most bytes.
--- Answer: one row for each event that was looked at: its place, and the event if it may be wanted. There
+-- Answer: each row that was looked at: its place, and its record if something of it may be wanted. There
 -- are fewer than so many if there are no more, or if these have as many bytes.
 
 SELECT place, event

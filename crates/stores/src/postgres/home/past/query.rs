@@ -60,8 +60,9 @@ impl History {
         session.keep();
         let mut events = Vec::with_capacity(rows.len());
         for row in rows.iter().rev() {
-            events.extend(event(row.try_get(0).map_err(fault::of)?));
+            events.extend(told_by(row.try_get(0).map_err(fault::of)?).into_iter().flatten());
         }
+        events.drain(..events.len().saturating_sub(EVENTS_MAX));
         // A node may have written before another what happened after it, perhaps at the same instant; and after
         // any end but death there is nothing.
         let is_last = |event: &Event| event.end().is_some_and(|end| end != End::Dead);
@@ -79,30 +80,33 @@ impl History {
         }
         let (_turn, session) = self.session().await?;
         let (mut looked, mut told) = (0, 0);
-        let mut after = query.after.map_or(i64::MAX, |HistoryCursor(place)| number(place));
+        let mut after = query.after.map_or(u64::MAX, |HistoryCursor(place)| place);
         // Most pages have what is looked at: then nothing is looked at for nothing.
         let mut looks = most;
         loop {
             let rows = self.look(&session, query, (after, looks, PAGE_TOLD_MAX - told)).await?;
             for row in &rows {
-                after = row.try_get(0).map_err(fault::of)?;
-                let place = HistoryCursor(after.unsigned_abs());
-                let Some(record) = row.try_get::<_, Option<&[u8]>>(1).map_err(fault::of)? else {
-                    continue;
-                };
-                told += record.len();
-                if let Some(event) = event(record).filter(|event| query.wants(event)) {
-                    page.events.push(event);
-                    page.places.push(place);
-                }
-                if page.events.len() == most {
-                    break;
+                let place: i64 = row.try_get(0).map_err(fault::of)?;
+                let record: Option<&[u8]> = row.try_get(1).map_err(fault::of)?;
+                told += record.map_or(0, <[u8]>::len);
+                let [first, end] = record.map(told_by).unwrap_or_default();
+                let first_at = place.unsigned_abs().saturating_mul(2);
+                let newest_first = [(first_at.saturating_add(1), end), (first_at, first)];
+                for (at, event) in newest_first {
+                    if at >= after || page.events.len() == most {
+                        continue;
+                    }
+                    after = at;
+                    if let Some(event) = event.filter(|event| query.wants(event)) {
+                        page.events.push(event);
+                        page.places.push(HistoryCursor(at));
+                    }
                 }
             }
             looked += rows.len();
             let is_full = page.events.len() == most || told >= PAGE_TOLD_MAX || looked >= LOOKS_MAX;
             if is_full || rows.len() < looks {
-                page.next = is_full.then(|| HistoryCursor(after.unsigned_abs()));
+                page.next = is_full.then_some(HistoryCursor(after));
                 session.keep();
                 return Ok(page);
             }
@@ -110,12 +114,12 @@ impl History {
         }
     }
 
-    /// Looks at events that are older than a place: so many, and so many bytes of them.
+    /// Looks at rows with something that is older than a place: so many, and so many bytes of them.
     async fn look(
         &self,
         session: &Session<'_>,
         query: &HistoryQuery,
-        (after, looks, bytes): (i64, usize, usize),
+        (after, looks, bytes): (u64, usize, usize),
     ) -> Answer<Vec<Row>> {
         let HistoryQuery { queue, lane, end, from, to, .. } = query;
         let queue = queue.as_ref().map(|queue| shown(queue.as_str()));
@@ -124,9 +128,11 @@ impl History {
         let (from, to) = (from.unwrap_or_default(), to.unwrap_or(Timestamp::MAX));
         let (first, last) = (Day::of(from).begins(), Day::of(to).next().begins());
         let (from, to) = (system_time(from), system_time(to));
+        // Each row has two places: that of its first event, and that of the end that came with it.
+        let rows_before = number(after.div_ceil(2));
         let (looks, bytes) = (number(looks as u64), number(bytes as u64));
         let arguments: [Argument<'_>; 10] = [
-            (&after, Type::INT8),
+            (&rows_before, Type::INT8),
             (&queue, Type::TEXT),
             (&lane, Type::TEXT),
             (&end, Type::TEXT),
@@ -176,14 +182,14 @@ impl History {
     }
 }
 
-/// The event of a row. One that cannot be read, as a newer node may have written it, hides no other.
-fn event(record: &[u8]) -> Option<Event> {
+/// What a row tells: an event, and the end that came with it. One that cannot be read, as a newer node may
+/// have written it, hides no other.
+fn told_by(record: &[u8]) -> [Option<Event>; 2] {
     match codec::decode_events(record) {
-        // A row has one event.
-        Ok((event, _)) => Some(event),
+        Ok((event, end)) => [Some(event), end],
         Err(error) => {
             tracing::warn!(%error, "an event of history cannot be read");
-            None
+            [None, None]
         }
     }
 }

@@ -36,23 +36,32 @@ pub(super) struct Rows {
 
 impl Rows {
     pub(super) fn of(events: &[Event]) -> Self {
-        let mut rows = Self::default();
-        events.iter().for_each(|event| rows.push(event));
+        let (mut rows, mut rest) = (Self::default(), events);
+        while !rest.is_empty() {
+            rest = rows.push(rest);
+        }
         rows
     }
 
-    fn push(&mut self, event: &Event) {
-        self.at.push(system_time(event.at.wall));
-        self.calls.push(number(event.call.0));
-        self.queues.push(shown(event.queue.as_str()));
-        self.lanes.push(shown(event.lane.as_str()));
-        self.what.push(what(&event.what));
-        self.ends.push(event.end().map(end));
+    /// Adds a row for the first of these events, with the end of its call if that came with it; says what
+    /// is left.
+    fn push<'a>(&mut self, events: &'a [Event]) -> &'a [Event] {
         let mut record = Vec::new();
-        // One at a time: an attempt and its end are two rows.
-        codec::encode_events(std::slice::from_ref(event), &mut record);
+        let taken = codec::encode_events(events, &mut record);
+        let Some(((first, with), rest)) =
+            events.split_at_checked(taken).and_then(|(row, rest)| Some((row.split_first()?, rest)))
+        else {
+            return &[];
+        };
+        self.at.push(system_time(first.at.wall));
+        self.calls.push(number(first.call.0));
+        self.queues.push(shown(first.queue.as_str()));
+        self.lanes.push(shown(first.lane.as_str()));
+        self.what.push(what(&first.what));
+        self.ends.push(with.first().unwrap_or(first).end().map(end));
         self.events.push(record);
-        self.days.insert(Day::of(event.at.wall));
+        self.days.insert(Day::of(first.at.wall));
+        rest
     }
 
     pub(super) fn columns(&self) -> [&(dyn ToSql + Sync); 7] {
