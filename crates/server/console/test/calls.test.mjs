@@ -51,6 +51,42 @@ test("who goes to another page is not brought back by a filter of the last", () 
     await page.getByRole("heading", { name: "Schedules" }).waitFor();
   }));
 
+test("messages of QStash's API are found by label, address and key, and lead to their calls", async () => {
+  const publish = (to, headers) => {
+    const later = { "upstash-delay": "1h", "upstash-method": "POST", ...headers };
+    return fetch(`${server.url}/v2/publish/${to}`, { method: "POST", headers: later, body: "1" });
+  };
+  const blue = await publish("https://one.example/hook", { "upstash-label": "blue" });
+  const { messageId } = await blue.json();
+  const flow = { "upstash-flow-control-key": "tenant", "upstash-flow-control-value": "rate=5" };
+  await publish("https://two.example/hook", { "upstash-label": "green", ...flow });
+  await onPage(browser, server, "#/calls?view=messages", async (page) => {
+    const table = page.getByRole("table", { name: "Messages" });
+    await table.getByText("https://one.example/hook").waitFor();
+    await table.getByText("https://two.example/hook").waitFor();
+    await picture(page, "messages");
+    await find(page, "Label", "blue");
+    await table.getByText("https://two.example/hook").waitFor({ state: "detached" });
+    await find(page, "Label", "");
+    await find(page, "Flow-control key", "tenant");
+    await table.getByText("https://one.example/hook").waitFor({ state: "detached" });
+    await table.getByRole("link", { name: "tenant" }).waitFor();
+    await find(page, "Flow-control key", "");
+    await find(page, "Address", "https://one.example/hook");
+    await table.getByText("https://two.example/hook").waitFor({ state: "detached" });
+    await page.getByLabel("State").selectOption("DELIVERED");
+    await page.getByText("No message is like that").waitFor();
+    await page.getByLabel("State").selectOption("CREATED");
+    await table.getByRole("link", { name: messageId.replace("msg_", "") }).click();
+    await page.waitForURL(new RegExp(`#/calls/${messageId.replace("msg_", "")}$`));
+  });
+});
+
+async function find(page, label, value) {
+  await page.getByLabel(label, { exact: true }).fill(value);
+  await page.getByLabel(label, { exact: true }).press("Enter");
+}
+
 test("the history is searched by how calls ended", () =>
   onPage(browser, server, "#/calls?view=history", async (page) => {
     const table = page.getByRole("table", { name: "History" });

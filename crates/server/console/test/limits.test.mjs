@@ -167,10 +167,23 @@ test("the flow of a limit is drawn against its allowance", async () => {
   await server.work("charges", "done");
   await onPage(browser, server, "#/flow/stripe", async (page) => {
     await page.getByRole("img", { name: "Admissions", exact: false }).waitFor();
-    await page.getByText("Admitted in any 1 h: never over the line").waitFor();
+    // An hour is more than is shown: what is said of it is of the time that is.
+    await page.getByText(/Admitted in the .* shown: never over the line/).waitFor();
+    await page.getByText("that 1 h allow", { exact: false }).waitFor();
     await page.getByText("allowance: 2 per hour, burst 7", { exact: false }).waitFor();
     await page.getByLabel("Limit").selectOption("stripe");
     await picture(page, "flow");
+  });
+});
+
+test("what a wider rule let pass is not said to be within the narrower one of now", async () => {
+  const rule = (limit) => ({ rule: "sliding_window", limit, per: "1m" });
+  await server.ask("PUT", "/v1/limits/narrowed", rule(5));
+  for (let nth = 0; nth < 5; nth += 1) await server.ask("POST", "/v1/consume", { tolls: [{ limit: "narrowed" }] });
+  await server.ask("PUT", "/v1/limits/narrowed", rule(2));
+  await onPage(browser, server, "#/flow/narrowed", async (page) => {
+    await page.getByText("5 units, where the rule of now allows 2").waitFor();
+    assert.equal(await page.getByText("never over the line").count(), 0);
   });
 });
 

@@ -85,8 +85,9 @@ export async function open(request: Request, signal?: AbortSignal, more?: Header
 
 async function problemOf(response: Response): Promise<Problem> {
   const told: unknown = await response.json().catch(() => ({}));
-  const { code, detail } = told as { code?: string; detail?: string };
-  return new Problem(response.status, code ?? "unknown", detail ?? `the server answered ${response.status}`);
+  // QStash's API says it in a word of its own.
+  const { code, detail, error } = told as { code?: string; detail?: string; error?: string };
+  return new Problem(response.status, code ?? "unknown", detail ?? error ?? `the server answered ${response.status}`);
 }
 
 /** The same request for a terminal. */

@@ -208,6 +208,24 @@ export interface HistoryPage {
   next?: string;
 }
 
+/** A line of QStash's log. */
+export interface MessageLine {
+  time: number;
+  state: string;
+  messageId: string;
+  url: string;
+  method: string;
+  labels?: string[];
+  flowControlKey?: string;
+  responseStatus?: number;
+  error?: string;
+}
+
+export interface MessageLog {
+  logs: MessageLine[];
+  cursor?: string;
+}
+
 export interface Schedule {
   name: string;
   queue: string;

@@ -7,13 +7,14 @@ import { go, href, refine, type Route } from "../route";
 import { usePages, type Pages } from "../paging";
 import { CallLink, StateMark, Tolls, eventInWords, toneOfEvent, triesOf } from "../parts/callmarks";
 import { Empty } from "../parts/empty";
-import { TypedInput } from "../parts/fields";
+import { Choice, Instant } from "../parts/filters";
 import { Mark } from "../parts/marks";
 import { Loading, Trouble } from "../parts/notice";
 import { Head, Panel, Tabs } from "../parts/page";
 import { NoQueue, QueueFilter, useQueues } from "../parts/queuefilter";
 import { Table, type Column } from "../parts/table";
 import { When } from "../parts/time";
+import { MessageFilters, Messages } from "./calls/messages";
 import { CallStory } from "./calls/story";
 
 const PAGE = 500;
@@ -21,6 +22,7 @@ const PAGE = 500;
 const VIEWS = [
   { id: "now", title: "Not ended" },
   { id: "history", title: "History" },
+  { id: "messages", title: "QStash messages" },
 ] as const;
 
 const STATES = ["waiting", "not_due", "resting", "in_flight", "dead"];
@@ -32,7 +34,7 @@ export function CallsPage({ route }: { route: Route }) {
 }
 
 function CallList({ filters }: { filters: URLSearchParams }) {
-  const view = filters.get("view") === "history" ? "history" : "now";
+  const view = VIEWS.find(({ id }) => id === filters.get("view"))?.id ?? "now";
   const [queue, lane] = [filters.get("queue") ?? "", filters.get("lane") ?? ""];
   const queues = useQueues();
   return (
@@ -45,20 +47,17 @@ function CallList({ filters }: { filters: URLSearchParams }) {
       </Head>
       <div class="filters">
         <FindCall />
-        {view === "now" ? (
-          <QueueFilter queue={queue} lane={lane} most="waiting" queues={queues} />
-        ) : (
-          <QueueFilter queue={queue} lane={lane} queues={queues} />
-        )}
-        {view === "now" ? (
-          <Choice name="state" label="State" of={STATES} filters={filters} />
-        ) : (
-          <Choice name="end" label="End" of={ENDS} filters={filters} />
-        )}
-        {view === "history" && <Instant name="from" label="From" filters={filters} />}
-        {view === "history" && <Instant name="to" label="Before" filters={filters} />}
+        {view === "messages" && <MessageFilters filters={filters} />}
+        {view === "now" && <QueueFilter queue={queue} lane={lane} most="waiting" queues={queues} />}
+        {view === "now" && <Choice name="state" label="State" of={STATES} filters={filters} />}
+        {view === "history" && <QueueFilter queue={queue} lane={lane} queues={queues} />}
+        {view === "history" && <Choice name="end" label="End" of={ENDS} filters={filters} />}
+        {view !== "now" && <Instant name="from" label="From" filters={filters} />}
+        {view !== "now" && <Instant name="to" label="Before" filters={filters} />}
       </div>
-      {view === "history" ? (
+      {view === "messages" ? (
+        <Messages filters={filters} />
+      ) : view === "history" ? (
         <History filters={filters} />
       ) : queue ? (
         <Living queue={queue} lane={lane} state={filters.get("state") ?? ""} />
@@ -84,36 +83,6 @@ function FindCall() {
         <input value={id} placeholder="Its id" onInput={(event) => setId(event.currentTarget.value)} />
       </label>
     </form>
-  );
-}
-
-function Choice({ name, label, of, filters }: { name: string; label: string; of: string[]; filters: URLSearchParams }) {
-  return (
-    <label>
-      {label}
-      <select value={filters.get(name) ?? ""} onChange={(event) => refine({ [name]: event.currentTarget.value })}>
-        <option value="">Any</option>
-        {of.map((value) => (
-          <option value={value}>{value.replace("_", " ")}</option>
-        ))}
-      </select>
-    </label>
-  );
-}
-
-/** An instant in the reader's own time, kept as the API has it. */
-function Instant({ name, label, filters }: { name: string; label: string; filters: URLSearchParams }) {
-  const at = new Date(filters.get(name) ?? "");
-  // What the address says may be no instant: the server tells what is wrong with it.
-  const local = Number.isNaN(at.getTime())
-    ? ""
-    : new Date(at.getTime() - at.getTimezoneOffset() * 60_000).toISOString().slice(0, 16);
-  const commit = (value: string) => refine({ [name]: value ? new Date(value).toISOString() : "" });
-  return (
-    <label>
-      {label}
-      <TypedInput kind="datetime-local" value={local} commit={commit} />
-    </label>
   );
 }
 

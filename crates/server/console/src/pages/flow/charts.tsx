@@ -106,14 +106,21 @@ function Kept({ rule, admissions }: { rule: RateRule; admissions: Admissions }) 
   const { lengthMs, steps, bound } = windowOf(rule, stepMs);
   const passed = trailing(weights, steps);
   const most = passed.reduce<number>((most, value) => Math.max(most, value ?? 0), 0);
-  const any = `in any ${span(lengthMs)}`;
+  // Of a longer time than is shown, what is shown is a part: it may reach what the whole allows, and no more.
+  const shownMs = times.length * stepMs;
+  const time = lengthMs > shownMs ? `in the ${span(shownMs)} shown` : `in any ${span(lengthMs)}`;
+  const allowed = lengthMs > shownMs ? `that ${span(lengthMs)} allow` : "units";
+  const isOver = most > bound;
+  const told = isOver
+    ? `${count(most)} units, where the rule of now allows ${count(bound)}`
+    : `at most ${count(most)} of ${count(bound)} ${allowed}`;
   return (
     <Panel
-      title={`Admitted ${any}: never over the line`}
-      aside={<small class="number">{`at most ${count(most)} of ${count(bound)} units`}</small>}
+      title={`Admitted ${time}${isOver ? "" : ": never over the line"}`}
+      aside={<small class="number">{told}</small>}
     >
       <Chart
-        label={`Admitted ${any}`}
+        label={`Admitted ${time}`}
         times={times}
         lines={[
           { label: "admitted", unit: "units", color: "--flight", kind: "area", values: passed },
@@ -129,8 +136,11 @@ function Kept({ rule, admissions }: { rule: RateRule; admissions: Admissions }) 
 }
 
 function Slots({ limit, admissions }: { limit: number; admissions: Admissions }) {
+  const most = admissions.inFlight.reduce<number>((most, value) => Math.max(most, value ?? 0), 0);
+  const told =
+    most > limit ? `${count(most)}, where the rule of now allows ${count(limit)}` : `never over ${count(limit)}`;
   return (
-    <Panel title={`At a time: never over ${count(limit)}`} aside={<small>slots</small>}>
+    <Panel title={`At a time: ${told}`} aside={<small>slots</small>}>
       <Chart
         label="In flight"
         times={admissions.times}
