@@ -2,7 +2,8 @@
 # Runs the SDKs of QStash, as npm and PyPI have them, against the real server, with receivers that record what is
 # delivered. It needs Node 18.19 with npm, and Python 3.10 with venv; the SDKs go into the target folder.
 #
-#   tests/qstash.sh [NAME...]    only these scenarios: `tests/qstash.sh flow_control test_messages`
+#   tests/qstash.sh [NAME...]                only these scenarios: `tests/qstash.sh flow_control test_messages`
+#   tests/qstash.sh --postgres [NAME...]     on a PostgreSQL of its own instead of a folder
 #
 # Scenarios are tests/qstash/*.test.mjs and tests/qstash/test_*.py. Each file starts servers of its own, with
 # data of their own, on ports that the system picks; so files run side by side. TOLLGATE_BIN says which binary.
@@ -68,6 +69,37 @@ run_in_python() {
   timeout "$SECONDS_MAX" "$venv/bin/python" -B -m unittest --buffer "${modules[@]}"
 }
 
+# Starts a PostgreSQL that only files in a folder of its own lead to, until the script ends.
+start_postgres() {
+  local programs as=()
+  stop=(true) # until there is something to stop
+  programs=$(dirname "$(command -v initdb || ls /usr/lib/postgresql/*/bin/initdb | tail -n 1)")
+  database=$(mktemp -d -t tollgate-qstash-postgres-XXXXXX)
+  trap stop_postgres EXIT
+  if [[ $EUID -eq 0 ]]; then # which it refuses to run as
+    chown postgres "$database"
+    as=(setpriv --reuid postgres --regid postgres --clear-groups)
+  fi
+  # Each file of scenarios starts servers of its own, and each server holds up to ten connections.
+  local settings="-c listen_addresses= -c unix_socket_directories=$database -c fsync=off -c max_connections=300"
+  cd "$database" # which it may read
+  "${as[@]}" "$programs/initdb" --pgdata data --auth trust --username postgres --encoding UTF8 --locale C >/dev/null
+  "${as[@]}" "$programs/pg_ctl" start --pgdata data --wait --log log --options "$settings" >/dev/null
+  stop=("${as[@]}" "$programs/pg_ctl" stop --pgdata "$database/data" --mode immediate)
+  cd "$OLDPWD"
+  export STORE_OF_SCENARIOS=postgres://postgres@${database//\//%2F}/postgres
+}
+
+stop_postgres() {
+  "${stop[@]}" >/dev/null || true
+  rm -rf "$database"
+}
+
+is_on_postgres=
+if [[ ${1-} == --postgres ]]; then
+  is_on_postgres=yes
+  shift
+fi
 names=("$@")
 mkdir -p "$target/qstash"
 {
@@ -81,6 +113,7 @@ if [[ -z $binary ]]; then
   binary=$target/debug/tollgate
 fi
 export TOLLGATE_BIN=$binary
+if [[ -n $is_on_postgres ]]; then start_postgres; fi
 
 status=0
 run_in_node || status=$?

@@ -7,16 +7,19 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import http from "node:http";
 import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { basename, join } from "node:path";
 import { createInterface } from "node:readline";
 import { once } from "node:events";
 import { Destination, PATIENCE_MS } from "./receiver.mjs";
 
-const { QSTASH_PACKAGES, TOLLGATE_BIN } = process.env;
+const { QSTASH_PACKAGES, STORE_OF_SCENARIOS, TOLLGATE_BIN } = process.env;
 if (!QSTASH_PACKAGES || !TOLLGATE_BIN) throw new Error("run scenarios with tests/qstash.sh, which installs the SDK");
 
 // The SDK, resolved from where it was installed.
 export const sdk = createRequire(join(QSTASH_PACKAGES, "package.json"))("@upstash/qstash");
+
+// Whether servers keep what they are told in a database, and not in a folder.
+export const IS_IN_DATABASE = Boolean(STORE_OF_SCENARIOS);
 
 // Time between two looks at something of which the API tells no event.
 const LOOK_MS = 50;
@@ -44,7 +47,11 @@ export class Server {
 
   async #spawn() {
     const { config, env = {} } = this.#options;
-    const serve = ["serve", "--listen", "127.0.0.1:0", "--data", join(this.folder, "data")];
+    // In a database each has a schema of its own.
+    const kept = STORE_OF_SCENARIOS
+      ? ["--store", STORE_OF_SCENARIOS, "--prefix", basename(this.folder).toLowerCase().replaceAll("-", "_")]
+      : ["--data", join(this.folder, "data")];
+    const serve = ["serve", "--listen", "127.0.0.1:0", ...kept];
     if (config) serve.push("--config", join(this.folder, "tollgate.toml"));
     const defaults = { TOLLGATE_TOKEN: TOKEN, TOLLGATE_PUSH_ALLOW_ADDRESSES: "127.0.0.1" };
     this.#process = spawn(TOLLGATE_BIN, this.#options.command ?? serve, {

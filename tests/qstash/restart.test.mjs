@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { count, World } from "./harness.mjs";
+import { count, IS_IN_DATABASE, World } from "./harness.mjs";
 
 // How long what was in flight may be held for a server that is gone, and some more.
 const AFTER_CRASH_MS = 60_000;
@@ -37,6 +37,8 @@ describe("restarts", { concurrency: 5 }, () => {
     await world.server.stop();
     await world.startAgain();
     await destination.arrived("/ok/kept", 10);
+    // Of a server in a database that is killed the history of its last moment may be missing.
+    if (IS_IN_DATABASE) for (const id of delivered(destination, "/ok/kept")) await world.logged(id, "DELIVERED");
     await world.server.kill();
     await world.startAgain();
     await destination.until(() => delivered(destination, "/ok/kept").size === 15, "all", AFTER_CRASH_MS);

@@ -132,7 +132,10 @@ class Server:
     def __init__(self):
         self.folder = tempfile.mkdtemp(prefix="tollgate-qstash-")
         self.log = open(os.path.join(self.folder, "log"), "w+")
-        given = ["serve", "--listen", "127.0.0.1:0", "--data", os.path.join(self.folder, "data")]
+        # In a database each has a schema of its own.
+        store, schema = os.environ.get("STORE_OF_SCENARIOS"), os.path.basename(self.folder).lower().replace("-", "_")
+        kept = ["--store", store, "--prefix", schema] if store else ["--data", os.path.join(self.folder, "data")]
+        given = ["serve", "--listen", "127.0.0.1:0", *kept]
         settings = {"TOLLGATE_TOKEN": TOKEN, "TOLLGATE_PUSH_ALLOW_ADDRESSES": "127.0.0.1"}
         self.process = subprocess.Popen(
             [os.environ["TOLLGATE_BIN"], *given],
