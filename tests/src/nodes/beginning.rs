@@ -101,6 +101,19 @@ async fn a_node_begins_with_a_snapshot_and_what_happened_since() {
 }
 
 #[tokio::test]
+async fn what_ended_makes_room_as_the_log_grows() {
+    let settings = DatabaseSettings { snapshot_bytes: 2_000, ..settings() };
+    let store = node(&settings).await;
+    define(&store).await;
+    let swept = "SELECT count(*) FROM pg_stat_user_tables WHERE schemaname = 'SCHEMA' \
+                 AND relname IN ('log', 'calls') AND vacuum_count > 0";
+    while say(&settings, swept).await < 2 {
+        enqueue(&store, "a", 1).await;
+        moment(5).await;
+    }
+}
+
+#[tokio::test]
 async fn the_log_is_cut_behind_a_snapshot_and_nodes_that_follow_go_on() {
     let settings = DatabaseSettings { snapshot_bytes: 2_000, ..settings() };
     let (first, second) = (node(&settings).await, node(&settings).await);
