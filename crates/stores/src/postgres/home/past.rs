@@ -1,5 +1,5 @@
-//! History in tables: what came of attempts and how calls ended, a row for each event and a partition for
-//! each day. It never delays a call, and losing it loses none.
+//! History in tables: what came of attempts and how calls ended, a row for each event, or for an attempt and
+//! the end that came with it, and a partition for each day. It never delays a call, and losing it loses none.
 //!
 //! # What may be lost
 //! Events come after their commit, wait in memory for about a tenth of a second, and are written

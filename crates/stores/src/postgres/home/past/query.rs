@@ -86,6 +86,9 @@ impl History {
         loop {
             let rows = self.look(&session, query, (after, looks, PAGE_TOLD_MAX - told)).await?;
             for row in &rows {
+                if page.events.len() == most {
+                    break;
+                }
                 let place: i64 = row.try_get(0).map_err(fault::of)?;
                 let record: Option<&[u8]> = row.try_get(1).map_err(fault::of)?;
                 told += record.map_or(0, <[u8]>::len);
