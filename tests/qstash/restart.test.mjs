@@ -37,9 +37,8 @@ describe("restarts", { concurrency: 5 }, () => {
     await world.server.stop();
     await world.startAgain();
     await destination.arrived("/ok/kept", 10);
-    // Of a server in a database that is killed the history of its last moment may be missing.
-    if (IS_IN_DATABASE) for (const id of delivered(destination, "/ok/kept")) await world.logged(id, "DELIVERED");
-    await world.server.kill();
+    // Killed, a server in a database leaves out of the log what happened in its last moment; and by the log the rate is looked at.
+    await (IS_IN_DATABASE ? world.server.stop() : world.server.kill());
     await world.startAgain();
     await destination.until(() => delivered(destination, "/ok/kept").size === 15, "all", AFTER_CRASH_MS);
     const ids = answers.map(({ messageId }) => messageId);

@@ -46,11 +46,19 @@ impl Database {
         let parent = self.child.id();
         // Held still it makes no more processes.
         signal("STOP", parent);
-        for child in self.processes() {
-            signal("KILL", child);
+        while state(parent).is_some_and(|state| state != 'T') {
+            std::thread::yield_now();
         }
+        let children = self.processes();
+        children.iter().for_each(|child| signal("KILL", *child));
         self.child.kill().unwrap();
         self.child.wait().unwrap();
+        // One that waits for the disk dies later, and has the memory that the next server finds in use.
+        for child in children {
+            while state(child).is_some_and(|state| state != 'Z') {
+                std::thread::yield_now();
+            }
+        }
     }
 
     /// Kills one of the processes that serve connections: PostgreSQL ends all others then, and recovers.
@@ -80,6 +88,13 @@ impl Drop for Database {
         signal("QUIT", self.child.id());
         let _ = self.child.wait();
     }
+}
+
+/// What the kernel says of a process: `T` for one that is held still, `Z` for one that is dead. `None` if it is gone.
+fn state(pid: u32) -> Option<char> {
+    let told = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // Its name stands in brackets before it, and may have any letters.
+    told.rsplit_once(") ")?.1.chars().next()
 }
 
 /// A server of a data folder, once it is ready. It writes through to the disk.

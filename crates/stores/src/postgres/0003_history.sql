@@ -1,7 +1,7 @@
 -- History: what came of attempts and how calls ended. Arguments: none.
 
--- One row for each event, and one for an attempt together with the end of its call. A partition is a day of the server's clock in UTC, made by the first node that
--- needs it and dropped whole when it is old.
+-- One row for each event, and one for an attempt together with the end of its call. A partition is a day
+-- of the server's clock in UTC, made by the first node that needs it and dropped whole when it is old.
 CREATE TABLE :"schema".history (
   -- In this order they are told: that of one node's events, and nearly that of all.
   place bigint      GENERATED ALWAYS AS IDENTITY,
@@ -12,7 +12,7 @@ CREATE TABLE :"schema".history (
   lane  text        NOT NULL,
   -- enqueued, started, settled, ended, revived or unknown.
   what  text        NOT NULL,
-  -- Of a call that ended, also of one that ended with this attempt: done, dead, cancelled, expired, superseded or dropped.
+  -- Of a call that ended, also with this attempt: done, dead, cancelled, expired, superseded or dropped.
   "end" text,
   -- All of it, as a record.
   event bytea       NOT NULL,
