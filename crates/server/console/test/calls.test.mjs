@@ -48,7 +48,7 @@ test("who goes to another page is not brought back by a filter of the last", () 
       state.querySelector("select").value = "dead";
       state.querySelector("select").dispatchEvent(new Event("change", { bubbles: true }));
     });
-    await page.getByRole("heading", { name: "Schedules" }).waitFor();
+    await page.getByRole("heading", { name: "Schedules", level: 1, exact: true }).waitFor();
   }));
 
 test("messages of QStash's API are found by label, address and key, and lead to their calls", async () => {

@@ -46,13 +46,13 @@ test("a search that could not read on says among how many it looked", () =>
 test("a name beyond those that are searched is gone to as it is typed", () =>
   onPage(browser, server, "#/overview", async (page) => {
     await page.route(/v1\/limits\?limit=1000/, (route) => route.fulfill({ json: { limits: [], next: "l000" } }));
-    await page.getByRole("heading", { name: "Overview" }).waitFor();
+    await page.getByRole("heading", { name: "Overview", level: 1, exact: true }).waitFor();
     await page.keyboard.press("/");
     await page.getByRole("combobox").fill("needle");
     await page.getByRole("option", { name: "limit needle" }).waitFor();
     assert.equal(await page.getByRole("option", { name: /^call/ }).count(), 0);
     await page.keyboard.press("Enter");
-    await page.getByRole("heading", { name: "needle" }).waitFor();
+    await page.getByRole("heading", { name: "needle", level: 1, exact: true }).waitFor();
   }));
 
 test("a list that was read further says as of when, and is read anew on demand", () =>

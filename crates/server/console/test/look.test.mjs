@@ -146,7 +146,7 @@ test("the colours follow the system until they are chosen, and stay chosen", () 
 test("the keyboard is enough: pages, search, help and back", async () => {
   await filled();
   await onPage(browser, server, "#/overview", async (page) => {
-    await page.getByRole("heading", { name: "Overview" }).waitFor();
+    await page.getByRole("heading", { name: "Overview", level: 1, exact: true }).waitFor();
     await page.keyboard.press("g");
     await page.keyboard.press("d");
     await page.getByRole("heading", { name: "Dead", exact: true }).waitFor();
@@ -161,7 +161,7 @@ test("the keyboard is enough: pages, search, help and back", async () => {
     await page.getByRole("option", { name: "limit openai" }).waitFor();
     await picture(page, "search");
     await page.keyboard.press("Enter");
-    await page.getByRole("heading", { name: "openai" }).waitFor();
+    await page.getByRole("heading", { name: "openai", level: 1, exact: true }).waitFor();
     await page.keyboard.press("/");
     await page.keyboard.type("dlq");
     await page.getByRole("option", { name: /Dead/ }).waitFor();
@@ -175,7 +175,7 @@ test("the keyboard is enough: pages, search, help and back", async () => {
 test("what is opened while another dialog closes stays open", async () => {
   await filled();
   await onPage(browser, server, "#/overview", async (page) => {
-    await page.getByRole("heading", { name: "Overview" }).waitFor();
+    await page.getByRole("heading", { name: "Overview", level: 1, exact: true }).waitFor();
     await page.keyboard.press("?");
     await page.getByRole("dialog", { name: "Keys and words" }).waitFor();
     // The browser tells of the close only after this task, as it does when Escape and `/` come quickly.
