@@ -1,5 +1,5 @@
 // The log of messages in QStash's own words: by address, label and flow-control key.
-import { get, query } from "../../api/client";
+import { asCurl, get, query } from "../../api/client";
 import type { MessageLine, MessageLog } from "../../api/shapes";
 import { idIn } from "../../format";
 import { usePages } from "../../paging";
@@ -22,6 +22,7 @@ const STATES: Record<string, Tone> = {
   ERROR: "stop",
   DELIVERED: "pass",
   FAILED: "stop",
+  CANCEL_REQUESTED: "plain",
   CANCELED: "plain",
 };
 
@@ -42,7 +43,7 @@ const COLUMNS: Column<MessageLine>[] = [
   {
     title: "State",
     width: "120px",
-    cell: (line) => <Mark tone={STATES[line.state] ?? "plain"}>{line.state.toLowerCase()}</Mark>,
+    cell: (line) => <Mark tone={STATES[line.state] ?? "plain"}>{line.state.toLowerCase().replace("_", " ")}</Mark>,
   },
   { title: "Address", cell: (line) => <span title={`${line.method} ${line.url}`}>{line.url}</span> },
   { title: "Label", width: "14%", isExtra: true, cell: (line) => <Labels line={line} /> },
@@ -89,7 +90,7 @@ export function Messages({ filters }: { filters: URLSearchParams }) {
       {!pages.rows ? (
         !pages.error && <Loading what="messages" />
       ) : pages.rows.length === 0 ? (
-        <Empty title="No message is like that" command={PUBLISH}>
+        <Empty title="No message is like that" command={asCurl(PUBLISH)}>
           Messages come over QStash's API, from its SDKs or from curl.
         </Empty>
       ) : (
@@ -112,4 +113,4 @@ function millisOf(instant: string): string {
   return Number.isNaN(at) ? instant : String(at);
 }
 
-const PUBLISH = `curl -X POST '${location.origin}/v2/publish/https://example.com/hook' -H 'upstash-label: welcome' -d '{"n":1}'`;
+const PUBLISH = { method: "POST", path: "/v2/publish/https://example.com/hook", body: { n: 1 } } as const;
