@@ -18,9 +18,6 @@ if (!QSTASH_PACKAGES || !TOLLGATE_BIN) throw new Error("run scenarios with tests
 // The SDK, resolved from where it was installed.
 export const sdk = createRequire(join(QSTASH_PACKAGES, "package.json"))("@upstash/qstash");
 
-// Whether servers keep what they are told in a database, and not in a folder.
-export const IS_IN_DATABASE = Boolean(STORE_OF_SCENARIOS);
-
 // Time between two looks at something of which the API tells no event.
 const LOOK_MS = 50;
 

@@ -1,6 +1,6 @@
 //! History that many nodes write and read.
 
-use super::{node, settings};
+use super::{eventually, node, settings};
 use crate::servers::postgres::{PostgresServer, shared};
 use parking_lot::Mutex;
 use std::process::Command;
@@ -111,7 +111,6 @@ async fn nodes_see_what_each_other_told_in_the_order_in_which_it_happened() {
     let id = enqueue(&one, &["a"]).await[0];
     settle(&one, Settlement::Retry(Some(Span::ZERO)), b"first").await;
     settle(&two, Settlement::Done, b"second").await;
-    // The second writes before the first, or so it may.
     two.history_of(id).await.unwrap();
     let told = one.history_of(id).await.unwrap();
     assert_eq!(told.len(), 3, "{told:?}");
@@ -126,11 +125,67 @@ async fn nodes_see_what_each_other_told_in_the_order_in_which_it_happened() {
 #[tokio::test]
 async fn a_node_that_closes_has_written_what_it_was_told() {
     let settings = settings();
+    let one = node(&settings).await;
+    define(&one).await;
+    done(&one).await;
+    drop(one);
+    let told = "SELECT count(*) FROM SCHEMA.history";
+    assert_eq!(say(&client(shared()).await, &settings, told).await, 1);
+}
+
+/// What keeps everyone from telling history, while calls go on.
+fn hold(settings: &DatabaseSettings) -> String {
+    format!("BEGIN; SELECT pg_advisory_xact_lock(hashtextextended('{}', 8658))", settings.schema)
+}
+
+#[tokio::test]
+async fn what_a_node_had_not_told_when_it_ended_another_tells() {
+    let settings = settings();
     let (one, two) = (node(&settings).await, node(&settings).await);
     define(&one).await;
-    let id = done(&one).await;
+    let client = client(shared()).await;
+    client.batch_execute(&hold(&settings)).await.unwrap();
+    let ids = [done(&one).await, done(&one).await];
     drop(one);
-    assert_eq!(two.history_of(id).await.unwrap().len(), 2);
+    assert_eq!(say(&client, &settings, "SELECT count(*) FROM SCHEMA.history").await, 0);
+    client.batch_execute("ROLLBACK").await.unwrap();
+    assert_eq!(calls(&two.history(ends()).await.unwrap().events), [ids[1], ids[0]]);
+    assert_eq!(two.history_dropped(), 0);
+}
+
+#[tokio::test]
+async fn history_is_told_though_nobody_asks() {
+    let settings = settings();
+    let store = node(&settings).await;
+    define(&store).await;
+    let client = client(shared()).await;
+    for count in 1..=2 {
+        done(&store).await;
+        let told = format!("SELECT FROM {}.history HAVING count(*) = {count}", settings.schema);
+        until_there(&client, &told).await;
+    }
+    let left = "SELECT count(*) FROM SCHEMA.untold";
+    assert_eq!(say(&client, &settings, left).await, 0);
+}
+
+#[tokio::test]
+async fn what_the_database_refuses_is_dropped_and_counted_and_holds_up_nothing() {
+    let settings = settings();
+    let store = node(&settings).await;
+    define(&store).await;
+    let before = done(&store).await;
+    assert_eq!(calls(&store.history(ends()).await.unwrap().events), [before]);
+    let client = client(shared()).await;
+    let rule = format!(
+        "ALTER TABLE {}.history ADD CONSTRAINT refused CHECK (lane <> 'poison') NOT VALID",
+        settings.schema
+    );
+    client.batch_execute(&rule).await.unwrap();
+    enqueue(&store, &["poison"]).await;
+    settle(&store, Settlement::Done, &[]).await;
+    eventually(async || (store.history_dropped() == 1).then_some(())).await;
+    let after = done(&store).await;
+    assert_eq!(calls(&store.history(ends()).await.unwrap().events), [after, before]);
 }
 
 #[tokio::test]

@@ -1,5 +1,5 @@
 //! Three servers on one PostgreSQL, under load, while servers, PostgreSQL and workers are killed at
-//! random: what was accepted is done once, in order, and within every limit.
+//! random: what was accepted is done once, in order, and within every limit, and history tells all of it once.
 //!
 //! `TOLLGATE_NODES_SECONDS=300 cargo test -p tollgate-server --test nodes` goes on for so long, and
 //! `TOLLGATE_NODES_SEED=7` begins chance with another seed. What is killed when follows from the seed; what
@@ -23,6 +23,7 @@ mod killing;
 mod node;
 mod producing;
 mod record;
+mod telling;
 mod verdict;
 mod working;
 
@@ -149,11 +150,12 @@ async fn whoever_is_killed_what_was_accepted_is_done_once_in_order_and_within_it
             producer.await.unwrap();
         }
         drained(&asked).await;
-        spent(&asked, &mut faults).await
+        (spent(&asked, &mut faults).await, telling::history(&asked, 0).await)
     };
-    let spent = timeout(PATIENCE, ending).await;
+    let (spent, history) = timeout(PATIENCE, ending).await.ok().unzip();
     killing.end(&mut faults).await;
-    verdict::judge(&record, spent.ok(), &mut faults);
+    verdict::judge(&record, spent, &mut faults);
+    telling::judge(&record, &history.unwrap_or_default(), &mut faults);
     eprintln!("seed {seed}, {seconds} s: {}", record.summary());
     if !faults.is_empty() {
         let logs = folder.keep();

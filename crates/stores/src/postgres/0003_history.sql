@@ -3,7 +3,7 @@
 -- One row for each event, and one for an attempt together with the end of its call. A partition is a day
 -- of the server's clock in UTC, made by the first node that needs it and dropped whole when it is old.
 CREATE TABLE :"schema".history (
-  -- In this order they are told: that of one node's events, and nearly that of all.
+  -- In this order they happened.
   place bigint      GENERATED ALWAYS AS IDENTITY,
   at    timestamptz NOT NULL,
   call  bigint      NOT NULL,
@@ -23,3 +23,20 @@ ALTER TABLE :"schema".history ALTER COLUMN event SET STORAGE EXTERNAL;
 
 CREATE INDEX history_call ON :"schema".history (call);
 CREATE INDEX history_queue ON :"schema".history (queue, place);
+
+-- What history is to be told, written in the commit that it tells of. Whoever makes rows of it removes it, in the
+-- same transaction and in this order.
+CREATE TABLE :"schema".untold (
+  -- The entry of the log, and which part of what is told of it, from one on.
+  seq    bigint NOT NULL,
+  part   bigint NOT NULL,
+  -- Records.
+  events bytea  NOT NULL,
+  PRIMARY KEY (seq, part)
+) WITH (
+  autovacuum_vacuum_threshold = 10000,
+  autovacuum_vacuum_scale_factor = 0,
+  autovacuum_vacuum_insert_threshold = -1,
+  vacuum_truncate = false
+);
+ALTER TABLE :"schema".untold ALTER COLUMN events SET STORAGE EXTERNAL;

@@ -211,7 +211,6 @@ impl Database {
         let pool = Arc::new(pool);
         let history = (settings.history.bytes > 0).then(|| {
             let means = past::Means {
-                node: self::node(),
                 connector: connector.clone(),
                 clock: clock.clone(),
                 settings: settings.history,
@@ -244,7 +243,7 @@ impl Database {
             inbox: inbox.clone(),
             clock: clock.clone(),
             listeners: listeners.clone(),
-            past: history.as_ref().map(History::intake),
+            past: history.as_ref().map(History::ahead),
             gather: GATHER,
             growth,
             patience,

@@ -59,13 +59,15 @@ impl Scripts {
 pub(super) fn begin(deadline: Duration) -> String {
     // Zero would mean for ever.
     let ms = deadline.as_millis().clamp(1, 86_400_000);
-    // A table that is small, or was when the statement was planned, is read by its key all the same.
+    // A table that is small, or was when the statement was planned, is read by its key all the same; and what has no
+    // key looks dear then, but is not worth compiling.
     format!(
         "BEGIN ISOLATION LEVEL READ COMMITTED; \
          SET LOCAL statement_timeout = {ms}; \
          SET LOCAL lock_timeout = {ms}; \
          SET LOCAL idle_in_transaction_session_timeout = {ms}; \
          SET LOCAL enable_seqscan = off; \
-         SET LOCAL enable_bitmapscan = off"
+         SET LOCAL enable_bitmapscan = off; \
+         SET LOCAL jit = off"
     )
 }

@@ -1,5 +1,6 @@
 //! What an entry of the log says: records, each behind its length in four bytes, low ones first. Most
-//! are effects; some are notes from node to node that change nothing that lasts.
+//! are effects; some are notes from node to node that change nothing that lasts. What history is told is records of
+//! the same form, apart from these.
 
 use crate::embedded::codec::{self, CodecError};
 use tollgate_core::lanes::{Effect, Scheduler};
@@ -45,7 +46,8 @@ pub(super) fn push_note(note: &Note, frames: &mut Vec<u8>) {
     });
 }
 
-fn framed(frames: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>)) {
+/// Appends a record.
+pub(super) fn framed(frames: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>)) {
     let start = frames.len();
     frames.extend([0; size_of::<u32>()]);
     write(frames);
@@ -55,15 +57,13 @@ fn framed(frames: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>)) {
     }
 }
 
-/// Reads each record.
+/// Reads each effect and note.
 pub(super) fn each(
-    mut frames: &[u8],
+    frames: &[u8],
     mut take: impl FnMut(Frame) -> Result<(), CodecError>,
 ) -> Result<(), CodecError> {
-    while let Some((length, rest)) = frames.split_first_chunk() {
-        let length = usize::try_from(u32::from_le_bytes(*length)).unwrap_or(usize::MAX);
-        let (record, after) = rest.split_at_checked(length).ok_or(LENGTH)?;
-        frames = after;
+    for record in records(frames) {
+        let record = record?;
         take(match record.split_first() {
             Some((&HERE, _)) => Frame::Note(Note::Here),
             Some((&ASKED, said)) => Frame::Note(asked(said).ok_or(LENGTH)?),
@@ -72,7 +72,25 @@ pub(super) fn each(
             _ => Frame::Effect(codec::decode(record)?),
         })?;
     }
-    if frames.is_empty() { Ok(()) } else { Err(LENGTH) }
+    Ok(())
+}
+
+/// The records, in order, up to one that is not whole.
+pub(super) fn records(mut frames: &[u8]) -> impl Iterator<Item = Result<&[u8], CodecError>> {
+    std::iter::from_fn(move || {
+        if frames.is_empty() {
+            return None;
+        }
+        let record = split(frames);
+        frames = record.map_or(&[], |(_, after)| after);
+        Some(record.map(|(record, _)| record).ok_or(LENGTH))
+    })
+}
+
+/// The first record, and what is after it.
+fn split(frames: &[u8]) -> Option<(&[u8], &[u8])> {
+    let (length, rest) = frames.split_first_chunk()?;
+    rest.split_at_checked(usize::try_from(u32::from_le_bytes(*length)).ok()?)
 }
 
 fn asked(said: &[u8]) -> Option<Note> {

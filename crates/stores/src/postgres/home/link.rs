@@ -1,6 +1,7 @@
 //! A connection of the writer's, and the statements it makes: a round of work is two trips to the
 //! server, one that locks, tells the time and catches up, and one that writes and commits.
 
+use super::past::{self, Telling};
 use super::tickets::{self, Changes, Kinds, Read};
 use crate::postgres::hosts::Hosts;
 use crate::postgres::row::system_time;
@@ -78,6 +79,8 @@ where
 pub(super) struct Batch {
     /// What changed, as [frames](super::frames).
     pub(super) effects: Vec<u8>,
+    /// What history is told of it.
+    pub(super) telling: Telling,
     /// Calls that were accepted, column by column.
     ids: Vec<i64>,
     queues: Vec<String>,
@@ -125,7 +128,7 @@ impl Batch {
     }
 
     pub(super) fn bytes(&self) -> usize {
-        self.bytes + self.effects.len()
+        self.bytes + self.effects.len() + self.telling.bytes()
     }
 }
 
@@ -176,6 +179,7 @@ pub(super) struct Sql {
     log: String,
     accept: String,
     end: String,
+    tell: String,
     notify: String,
     tickets: tickets::Sql,
 }
@@ -192,6 +196,7 @@ impl Sql {
             log: named(include_str!("append.sql")),
             accept: named(include_str!("accept.sql")),
             end: named("DELETE FROM :\"schema\".calls WHERE id = ANY ($1)"),
+            tell: named(past::TELL),
             notify: named("SELECT pg_notify(:'schema', $1)"),
             tickets: tickets::Sql::new(schema),
         }
@@ -208,6 +213,7 @@ pub(super) struct Link {
     log: Statement,
     accept: Statement,
     end: Statement,
+    tell: Statement,
     notify: Statement,
     flush: Statement,
     tickets: tickets::Statements,
@@ -220,7 +226,7 @@ impl Link {
         // Planned where small tables are not read whole: they grow.
         client.batch_execute(&sql.begin).await?;
         let accept = accept_types();
-        let (lock, clock, read, log, accept, end, notify, flush, tickets, ended) = tokio::try_join!(
+        let (lock, clock, read, log, accept, end, tell, notify, flush, tickets, ended) = tokio::try_join!(
             biased;
             client.prepare(&sql.lock),
             client.prepare("SELECT clock_timestamp()"),
@@ -228,6 +234,7 @@ impl Link {
             client.prepare_typed(&sql.log, &[Type::INT8, Type::INT8, Type::INT8, Type::BYTEA]),
             client.prepare_typed(&sql.accept, &accept),
             client.prepare_typed(&sql.end, &[Type::INT8_ARRAY]),
+            client.prepare_typed(&sql.tell, &[Type::INT8, Type::BYTEA_ARRAY]),
             client.prepare_typed(&sql.notify, &[Type::TEXT]),
             client.prepare("SELECT pg_logical_emit_message(true, 'tollgate', '')"),
             tickets::Statements::prepare(client, &sql.tickets),
@@ -235,7 +242,20 @@ impl Link {
         )?;
         let () = ended;
         let begin = sql.begin.clone();
-        Ok(Self { connected, begin, lock, clock, read, log, accept, end, notify, flush, tickets })
+        Ok(Self {
+            connected,
+            begin,
+            lock,
+            clock,
+            read,
+            log,
+            accept,
+            end,
+            tell,
+            notify,
+            flush,
+            tickets,
+        })
     }
 
     pub(super) fn is_closed(&self) -> bool {
@@ -292,7 +312,7 @@ impl Link {
         let client = &self.connected.client;
         let limit_time = number(limit_time.as_nanos());
         let note = format!("{node} {seq}");
-        let (logged, accepted, ended, settled, notified, committed, flushed) = tokio::join!(
+        let (logged, accepted, ended, told, settled, notified, committed, flushed) = tokio::join!(
             biased;
             async { client.execute(&self.log, &[&seq, &node, &limit_time, &batch.effects]).await },
             batch.with_rows(async |rows| client.execute(&self.accept, &rows).await),
@@ -301,6 +321,12 @@ impl Link {
                     return Ok(0);
                 }
                 client.execute(&self.end, &[&batch.ended]).await
+            },
+            async {
+                if batch.telling.is_empty() {
+                    return Ok(0);
+                }
+                client.execute(&self.tell, &[&seq, &batch.telling.parts()]).await
             },
             self.tickets.write(client, &batch.tickets),
             async { client.query(&self.notify, &[&note]).await },
@@ -311,6 +337,7 @@ impl Link {
         logged?;
         accepted?;
         ended?;
+        told?;
         settled?;
         notified?;
         committed?;

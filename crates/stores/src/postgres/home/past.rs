@@ -1,18 +1,21 @@
 //! History in tables: what came of attempts and how calls ended, a row for each event, or for an attempt and
-//! the end that came with it, and a partition for each day. It never delays a call, and losing it loses none.
+//! the end that came with it, and a partition for each day. No call waits for a row of it, and losing it loses none.
 //!
-//! # What may be lost
-//! Events come after their commit, wait in memory for about a tenth of a second, and are written
-//! together. A node that is killed loses what waits. While the database is out of reach they wait longer,
-//! up to a bound; what comes then is dropped and counted.
+//! # Nothing is missing, and nothing is there twice
+//! What history is to be told is written in the commit that it tells of, into the table `untold`. About ten times a
+//! second a node takes what is there, whoever wrote it, makes rows of it, and removes it there, in one transaction; one
+//! node at a time. So rows come in the order of the log, and what a node that was killed left is told by another, or by
+//! the same one when it is back. If that is impossible for long, what comes then is dropped and counted.
 
+mod ahead;
 mod days;
-mod intake;
 mod keeper;
 mod query;
 mod rows;
+mod telling;
 
-pub(super) use self::intake::Intake;
+pub(super) use self::ahead::Ahead;
+pub(super) use self::telling::Telling;
 
 use self::keeper::Keeper;
 use super::bodies::within_runtime;
@@ -29,12 +32,14 @@ use tokio::sync::Semaphore;
 use tollgate_core::contract::{Answer, HistoryPage, HistoryQuery};
 use tollgate_core::lanes::{CallId, Event};
 
-/// How long a store that is closed waits until what it was told is written.
+/// How long a store that is closed waits until what it was told is written. Another node would write it.
 const DRAIN: Duration = Duration::from_secs(3);
+
+/// Adds what history is told.
+pub(super) const TELL: &str = include_str!("past/tell.sql");
 
 /// What history needs.
 pub(super) struct Means {
-    pub(super) node: i64,
     pub(super) connector: Connector,
     pub(super) clock: Arc<Clock>,
     pub(super) settings: HistorySettings,
@@ -47,7 +52,7 @@ pub(super) struct Means {
 
 /// The history of a store that is open. Dropped, it writes what it was told and ends.
 pub(super) struct History {
-    intake: Arc<Intake>,
+    ahead: Arc<Ahead>,
     pool: Arc<Pool>,
     /// How many look at a time: who reads it takes no connection from the bodies of calls that start.
     turns: Semaphore,
@@ -64,24 +69,24 @@ impl History {
         pool: Arc<Pool>,
         runtime: &Handle,
     ) -> Self {
-        let (intake, deadline) = (Arc::<Intake>::default(), means.deadline);
+        let (ahead, deadline) = (Arc::<Ahead>::default(), means.deadline);
         let turns = Semaphore::new(means.readers.max(1));
         let sql = query::Sql::new(schema, means.begin.clone());
-        runtime.spawn(Keeper::new(means, schema, intake.clone()).run());
-        Self { intake, pool, turns, sql, deadline, runtime: runtime.clone() }
+        runtime.spawn(Keeper::new(means, schema, ahead.clone()).run());
+        Self { ahead, pool, turns, sql, deadline, runtime: runtime.clone() }
     }
 
-    /// Where it is told what happened.
-    pub(super) fn intake(&self) -> Arc<Intake> {
-        self.intake.clone()
+    /// What it has not been told yet.
+    pub(super) fn ahead(&self) -> Arc<Ahead> {
+        self.ahead.clone()
     }
 }
 
 impl Past for History {
-    /// Covers what this node was told. What other nodes were told within the last moment may not be
-    /// there yet. If the database does not take it, it is waited for no longer than a deadline.
+    /// Covers all that was answered, by whichever node. If the database does not take it, it is waited for no
+    /// longer than a deadline.
     fn flushed(&self) -> Doing<'_, ()> {
-        let flushed = self.intake.flush();
+        let flushed = self.ahead.flush();
         Box::pin(within_runtime(&self.runtime, async {
             // An end without an answer is an answer: there will be no more.
             let _ = tokio::time::timeout(self.deadline, flushed).await;
@@ -89,14 +94,14 @@ impl Past for History {
     }
 
     fn dropped(&self) -> u64 {
-        self.intake.dropped()
+        self.ahead.dropped()
     }
 
     fn find(&self, call: CallId) -> Doing<'_, Answer<Vec<Event>>> {
         Box::pin(within_runtime(&self.runtime, self.within_deadline(self.find_all(call))))
     }
 
-    /// In the order in which they were written, which among nodes is nearly that in which they happened.
+    /// In the order in which they happened.
     fn page<'a>(&'a self, query: &'a HistoryQuery) -> Doing<'a, Answer<HistoryPage>> {
         Box::pin(within_runtime(&self.runtime, self.within_deadline(self.look_for(query))))
     }
@@ -104,9 +109,9 @@ impl Past for History {
 
 impl Drop for History {
     fn drop(&mut self) {
-        self.intake.close();
-        if !self.intake.has_ended_within(DRAIN) {
-            tracing::warn!("history has a gap: the database did not take all of it before the end");
+        self.ahead.close();
+        if !self.ahead.has_ended_within(DRAIN) {
+            tracing::debug!("the end of history is left to another node");
         }
     }
 }

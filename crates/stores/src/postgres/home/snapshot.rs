@@ -48,7 +48,9 @@ impl Sql {
             part: named(PART),
             cut: named(include_str!("cut.sql")),
             // One that another node is at is left to it.
-            vacuum: named("VACUUM (SKIP_LOCKED) :\"schema\".log, :\"schema\".calls"),
+            vacuum: named(
+                "VACUUM (SKIP_LOCKED) :\"schema\".log, :\"schema\".calls, :\"schema\".untold",
+            ),
             // One that was made of the same entry is the same.
             forget: named("DELETE FROM :\"schema\".snapshots WHERE seq <= $1"),
         }

@@ -19,7 +19,7 @@ use super::frames::{self, Note};
 use super::inbox::{Inbox, Waiting};
 use super::link::{Batch, Connector, Link, Sql};
 use super::load::{self, Loaded};
-use super::past::Intake;
+use super::past::Ahead;
 use super::snapshot::Growth;
 use super::tickets::Read;
 use crate::store::command::{Command, Kind, Reply};
@@ -52,7 +52,8 @@ pub(super) struct Means {
     pub(super) inbox: Arc<Inbox>,
     pub(super) clock: Arc<Clock>,
     pub(super) listeners: Listeners,
-    pub(super) past: Option<Arc<Intake>>,
+    /// What history has not been told yet, where that is kept.
+    pub(super) past: Option<Arc<Ahead>>,
     /// Meters that open within so long of each other are looked at together.
     pub(super) gather: Span,
     pub(super) growth: Arc<Growth>,
@@ -86,8 +87,9 @@ pub(super) struct Writer {
     desk: Desk,
     /// When this node last wrote something.
     wrote: Option<Instant>,
-    /// Emptied, for its memory.
+    /// Emptied, for their memory.
     effects: Vec<Effect>,
+    events: Vec<Event>,
 }
 
 /// What was done in a round, until it lasts.
@@ -96,7 +98,8 @@ struct Cargo {
     batch: Batch,
     replies: Vec<Reply>,
     accepted: Vec<CallId>,
-    events: Vec<Event>,
+    /// What those who follow are told.
+    followed: Vec<Event>,
 }
 
 impl Writer {
@@ -119,6 +122,7 @@ impl Writer {
             desk: Desk::default(),
             wrote: None,
             effects: Vec::new(),
+            events: Vec::new(),
         };
         writer.begin_with(loaded);
         writer
@@ -349,7 +353,25 @@ impl Writer {
             frames::push(&effect, &mut cargo.batch.effects);
         }
         self.effects = effects;
-        self.state.scheduler.move_events(&mut cargo.events);
+        self.record_events(cargo);
+    }
+
+    /// Notes what history is told of it, in the same commit, and those who follow after it.
+    fn record_events(&mut self, cargo: &mut Cargo) {
+        let mut events = std::mem::take(&mut self.events);
+        self.state.scheduler.move_events(&mut events);
+        if self.means.listeners.stream.is_on() {
+            cargo.followed.extend_from_slice(&events);
+        }
+        if let Some(past) = &self.means.past {
+            events.retain(Event::is_history);
+            let telling = &mut cargo.batch.telling;
+            if !events.is_empty() && past.has_room_for(events.len(), telling.bytes()) {
+                telling.push(&events);
+            }
+        }
+        events.clear();
+        self.events = events;
     }
 }
 

@@ -1,49 +1,71 @@
-//! The keeper: one task that writes what history is told, makes the days that it needs and drops the old.
+//! The keeper: one task that makes rows of what history is to be told, makes the days that it needs and drops the old.
 
+use super::ahead::{Ahead, Asked};
 use super::days::{self, Day};
-use super::intake::{Intake, Taken};
 use super::rows::{Rows, TYPES};
 use super::{History, Means};
+use crate::embedded::codec;
 use crate::postgres::fault;
-use crate::postgres::home::link::Connected;
+use crate::postgres::home::frames;
+use crate::postgres::home::link::{Connected, number};
 use crate::postgres::schema::SchemaName;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio_postgres::types::Type;
-use tokio_postgres::{Error, Statement};
+use tokio_postgres::{Error, Row, Statement};
 use tollgate_core::contract::{Answer, StoreError};
-use tollgate_core::lanes::Event;
 
 /// How long a server that is out of reach is left alone before it is tried again.
 const RETRY: Duration = Duration::from_millis(200);
-/// How often events are tried that the server refuses: a day that was there may have been dropped.
+/// How often rows are tried that the server refuses before they are given up: a day that was there may have been dropped.
 const REFUSALS_MAX: u32 = 3;
-/// How often it is looked for what is old, and for what is needed soon.
+/// How often it is looked for what is old, for what is needed soon, and for what another node left.
 const LOOK_EVERY: Duration = Duration::from_secs(60);
-/// How many events are written at a time, and how long their reports and payloads may be, so that a
-/// statement is done well within its deadline.
-const EVENTS_AT_ONCE: usize = 4_096;
-const BYTES_AT_ONCE: usize = 4 << 20;
+/// How many parts are told at a time, and how many bytes: some thousand events, which are read on the thread that
+/// carries everyone's connections.
+const PARTS_AT_ONCE: u64 = 1_024;
+const BYTES_AT_ONCE: u64 = 256 << 10;
+
+/// A part of what is to be told: its entry of the log, and its number.
+type Part = (i64, i64);
 
 /// The statements.
 struct Sql {
-    lock: &'static str,
+    begin: String,
+    lock: String,
+    newest: String,
+    untold: String,
     keep: String,
-    is_kept: String,
+    remove: String,
 }
 
 /// A connection with its statements prepared.
 struct Link {
     connected: Connected,
+    begin: String,
     lock: Statement,
+    newest: Statement,
+    untold: Statement,
     keep: Statement,
-    is_kept: Statement,
+    remove: Statement,
+    /// The last part that is known to have been told: what was removed before it is not looked at.
+    known: Part,
+}
+
+/// What came of telling some of it.
+enum Told {
+    /// All up to here, and so many events that were given up.
+    Upto(Part, usize),
+    /// There was nothing.
+    Nothing,
+    /// Nothing was done, for there are rows of these days, which are to be made.
+    Needs(BTreeSet<Day>),
 }
 
 pub(super) struct Keeper {
     means: Means,
-    intake: Arc<Intake>,
+    ahead: Arc<Ahead>,
     sql: Sql,
     days: days::Sql,
     link: Option<Link>,
@@ -54,70 +76,104 @@ pub(super) struct Keeper {
 }
 
 impl Keeper {
-    pub(super) fn new(means: Means, schema: &SchemaName, intake: Arc<Intake>) -> Self {
+    pub(super) fn new(means: Means, schema: &SchemaName, ahead: Arc<Ahead>) -> Self {
+        let named = |sql: &str| schema.put_into(sql);
         let sql = Sql {
-            lock: "SELECT pg_advisory_xact_lock($1)",
-            keep: schema.put_into(include_str!("keep.sql")),
-            is_kept: schema.put_into(
-                "SELECT EXISTS (SELECT FROM :\"schema\".history \
-                 WHERE at = $1 AND call = $2 AND event = $3)",
+            // What a crash of the server takes back it takes back on both sides, and then it is told again.
+            begin: format!("{}; SET LOCAL synchronous_commit = off", means.begin),
+            lock: named("SELECT pg_advisory_xact_lock(hashtextextended(:'schema', 8658))"),
+            newest: named(
+                "SELECT seq, part FROM :\"schema\".untold WHERE (seq, part) > ($1, $2) \
+                 ORDER BY seq DESC, part DESC LIMIT 1",
+            ),
+            untold: named(include_str!("untold.sql")),
+            keep: named(include_str!("keep.sql")),
+            remove: named(
+                "DELETE FROM :\"schema\".untold \
+                 WHERE (seq, part) > ($1, $2) AND (seq, part) <= ($3, $4)",
             ),
         };
         let days = days::Sql::new(schema, means.begin.clone());
-        Self { means, intake, sql, days, link: None, made: BTreeSet::new(), looked: None }
+        Self { means, ahead, sql, days, link: None, made: BTreeSet::new(), looked: None }
     }
 
     pub(super) async fn run(mut self) {
-        let _ends = Ends(self.intake.clone());
+        let _ends = Ends(self.ahead.clone());
+        // First what a node left that was killed, perhaps this one.
+        let mut asked = Asked::default();
         loop {
-            let Taken { events, flushes, is_closed } = self.intake.take(LOOK_EVERY).await;
-            let mut left = events.as_slice();
-            while let Some((now, later)) = left.split_at_checked(together(left))
-                && !now.is_empty()
-            {
-                self.keep(now).await;
-                left = later;
-            }
-            for flush in flushes {
+            self.tell_all().await;
+            for flush in asked.flushes {
                 // Whoever asked may have gone.
                 let _ = flush.send(());
             }
-            if is_closed {
+            if asked.is_closed {
                 return;
             }
+            self.look_after().await;
+            asked = self.ahead.take(LOOK_EVERY).await;
+        }
+    }
+
+    /// Tells all that there is now, however long the server is out of reach, unless the store is closed meanwhile: then
+    /// another node does.
+    async fn tell_all(&mut self) {
+        let (mut goal, mut failures, mut refusals) = (None, 0, 0);
+        loop {
+            let error = match self.tell_some(&mut goal, refusals >= REFUSALS_MAX).await {
+                Ok(true) => return self.ahead.note_told(),
+                Ok(false) => {
+                    (failures, refusals) = (0, 0);
+                    continue;
+                }
+                Err(error) => error,
+            };
+            self.put_down(&error);
+            failures += 1;
+            refusals += u32::from(matches!(error, StoreError::Failed { .. }));
+            // The first time, the connection may just have been broken for long.
+            if failures == 1 {
+                continue;
+            }
+            if failures == 2 && !matches!(error, StoreError::Unreachable { .. }) {
+                tracing::warn!(%error, "history is not written, and is tried again");
+            }
+            if self.ahead.pause(RETRY).await {
+                return;
+            }
+            // What is old may be what is in the way.
             self.look_after().await;
         }
     }
 
-    /// Writes events, however long the server is out of reach. They are dropped if it refuses them, or
-    /// if the store is closed meanwhile.
-    async fn keep(&mut self, events: &[Event]) {
-        let rows = Rows::of(events);
-        let (mut refusals, mut is_again, mut is_closed) = (0, false, false);
-        loop {
-            let was_linked = self.link.is_some();
-            let Err(error) = self.try_to_keep(&rows, is_again).await else {
-                return self.intake.note_kept(events);
-            };
-            self.put_down(&error);
-            is_again = true;
-            refusals += u32::from(matches!(error, StoreError::Failed { .. }));
-            if is_closed || refusals >= REFUSALS_MAX {
-                tracing::warn!(%error, events = events.len(), "history has a gap");
-                return self.intake.note_dropped(events);
+    /// Tells some of what there was at first; says whether that is all of it.
+    async fn tell_some(&mut self, goal: &mut Option<Part>, gives_up: bool) -> Answer<bool> {
+        let patience = self.patience();
+        let link = linked(&mut self.link, &self.sql, &self.means).await?;
+        let goal = match *goal {
+            Some(goal) => goal,
+            None => match within(patience, link.newest()).await? {
+                Some(newest) => *goal.insert(newest),
+                None => return Ok(true),
+            },
+        };
+        let made = (!gives_up).then_some(&self.made);
+        match link.tell(made, patience).await? {
+            Told::Nothing => Ok(true),
+            Told::Upto(last, dropped) => {
+                if dropped > 0 {
+                    tracing::warn!(dropped, "history has a gap: the database refused it");
+                    self.ahead.note_dropped(dropped);
+                }
+                Ok(last >= goal)
             }
-            // A connection that is not new may have been broken for long.
-            if !was_linked {
-                is_closed = self.intake.pause(RETRY).await;
+            Told::Needs(days) => {
+                self.make(days.into_iter()).await?;
+                let link = linked(&mut self.link, &self.sql, &self.means).await?;
+                let told = link.tell(Some(&self.made), patience).await?;
+                Ok(matches!(told, Told::Upto(last, _) if last >= goal))
             }
         }
-    }
-
-    async fn try_to_keep(&mut self, rows: &Rows, is_again: bool) -> Answer<()> {
-        self.make(rows.days.iter().copied()).await?;
-        let (node, begin, patience) = (self.means.node, &self.means.begin, self.patience());
-        let link = linked(&mut self.link, &self.sql, &self.means).await?;
-        within(patience, link.write(begin, node, rows, is_again)).await
     }
 
     /// Makes the days that are not known to be there.
@@ -176,7 +232,7 @@ impl Keeper {
 }
 
 /// The connection, made if there is none.
-async fn linked<'a>(link: &'a mut Option<Link>, sql: &Sql, means: &Means) -> Answer<&'a Link> {
+async fn linked<'a>(link: &'a mut Option<Link>, sql: &Sql, means: &Means) -> Answer<&'a mut Link> {
     let open = match link.take().filter(|link| !link.connected.client.is_closed()) {
         Some(open) => open,
         None => within(means.deadline, Link::open(means, sql)).await?,
@@ -188,60 +244,119 @@ impl Link {
     async fn open(means: &Means, sql: &Sql) -> Result<Self, Error> {
         let connected = (means.connector)().await?;
         let client = &connected.client;
-        let first = [Type::TIMESTAMPTZ, Type::INT8, Type::BYTEA];
-        let (lock, keep, is_kept) = tokio::try_join!(
+        let (lock, newest, untold, keep, remove) = tokio::try_join!(
             biased;
-            client.prepare_typed(sql.lock, &[Type::INT8]),
+            client.prepare(&sql.lock),
+            client.prepare_typed(&sql.newest, &[const { Type::INT8 }; 2]),
+            client.prepare_typed(&sql.untold, &[const { Type::INT8 }; 4]),
             client.prepare_typed(&sql.keep, &TYPES),
-            client.prepare_typed(&sql.is_kept, &first),
+            client.prepare_typed(&sql.remove, &[const { Type::INT8 }; 4]),
         )?;
-        Ok(Self { connected, lock, keep, is_kept })
+        let begin = sql.begin.clone();
+        Ok(Self { connected, begin, lock, newest, untold, keep, remove, known: (0, 0) })
     }
 
-    /// Writes rows, once: whether those that are tried again were written before is looked at under a
-    /// lock of the node's, so that the try before is over.
-    async fn write(
-        &self,
-        begin: &str,
-        node: i64,
-        rows: &Rows,
-        is_again: bool,
-    ) -> Result<(), Error> {
-        let client = &self.connected.client;
-        if is_again && let Some(first) = rows.first() {
-            client.batch_execute(begin).await?;
-            client.query(&self.lock, &[&node]).await?;
-            let is_kept = client.query_one(&self.is_kept, &first).await?.try_get(0)?;
-            client.batch_execute("COMMIT").await?;
-            if is_kept {
-                return Ok(());
-            }
-        }
-        let columns = rows.columns();
-        let (begun, locked, kept, committed) = tokio::join!(
+    /// The last part that there is.
+    async fn newest(&self) -> Result<Option<Part>, Error> {
+        let (client, (seq, part)) = (&self.connected.client, self.known);
+        let (begun, newest, committed) = tokio::join!(
             biased;
-            client.batch_execute(begin),
-            async { client.query(&self.lock, &[&node]).await },
-            client.execute(&self.keep, &columns),
+            client.batch_execute(&self.begin),
+            async { client.query_opt(&self.newest, &[&seq, &part]).await },
+            client.batch_execute("COMMIT"),
+        );
+        begun?;
+        let newest = newest?;
+        committed?;
+        newest.map(|row| Ok((row.try_get(0)?, row.try_get(1)?))).transpose()
+    }
+
+    /// Makes rows of the next that is to be told, and removes it there: both or neither. Other nodes wait meanwhile, so
+    /// that nothing is told twice. Without days it is given up.
+    async fn tell(&mut self, made: Option<&BTreeSet<Day>>, patience: Duration) -> Answer<Told> {
+        let parts = within(patience, self.begin()).await?;
+        let Untold { rows, days, last } = Untold::of(&parts).map_err(fault::of)?;
+        let needed: BTreeSet<Day> =
+            made.map(|made| days.difference(made).copied().collect()).unwrap_or_default();
+        let Some(last) = last.filter(|_| needed.is_empty()) else {
+            within(patience, self.connected.client.batch_execute("ROLLBACK")).await?;
+            return Ok(if needed.is_empty() { Told::Nothing } else { Told::Needs(needed) });
+        };
+        let (kept, dropped) = if made.is_some() { (Some(&rows), 0) } else { (None, rows.len()) };
+        within(patience, self.commit(kept, last)).await?;
+        self.known = last;
+        Ok(Told::Upto(last, dropped))
+    }
+
+    /// Keeps all others from it, and reads what is to be told.
+    async fn begin(&self) -> Result<Vec<Row>, Error> {
+        let (client, (seq, part)) = (&self.connected.client, self.known);
+        let (most, enough) = (number(PARTS_AT_ONCE), number(BYTES_AT_ONCE));
+        let (begun, locked, parts) = tokio::join!(
+            biased;
+            client.batch_execute(&self.begin),
+            client.query(&self.lock, &[]),
+            async { client.query(&self.untold, &[&seq, &part, &most, &enough]).await },
+        );
+        begun?;
+        locked?;
+        parts
+    }
+
+    /// Writes rows, and removes what they were made of.
+    async fn commit(&self, rows: Option<&Rows<'_>>, (seq, part): Part) -> Result<(), Error> {
+        let (client, (known, known_part)) = (&self.connected.client, self.known);
+        let (kept, removed, committed) = tokio::join!(
+            biased;
+            async {
+                match rows.filter(|rows| rows.len() > 0) {
+                    Some(rows) => client.execute(&self.keep, &rows.columns()).await,
+                    None => Ok(0),
+                }
+            },
+            async { client.execute(&self.remove, &[&known, &known_part, &seq, &part]).await },
             client.batch_execute("COMMIT"),
         );
         // The first that failed is why: a transaction that failed is rolled back by its commit.
-        begun?;
-        locked?;
         kept?;
+        removed?;
         committed
     }
 }
 
-/// How many of these are written together: at least one.
-fn together(events: &[Event]) -> usize {
-    let mut bytes = 0;
-    let fits = |event: &&Event| {
-        bytes += event.bytes();
-        bytes <= BYTES_AT_ONCE
-    };
-    let fitting = events.iter().take(EVENTS_AT_ONCE).take_while(fits).count();
-    fitting.max(1).min(events.len())
+/// Parts of what is to be told, as rows of history.
+#[derive(Default)]
+struct Untold<'a> {
+    rows: Rows<'a>,
+    /// The days they are of.
+    days: BTreeSet<Day>,
+    /// The last part.
+    last: Option<Part>,
+}
+
+impl<'a> Untold<'a> {
+    fn of(parts: &'a [Row]) -> Result<Self, Error> {
+        let mut untold = Self::default();
+        for part in parts {
+            untold.last = Some((part.try_get(0)?, part.try_get(1)?));
+            untold.push(part.try_get(2)?);
+        }
+        Ok(untold)
+    }
+
+    fn push(&mut self, events: &'a [u8]) {
+        for record in frames::records(events) {
+            let told = record.and_then(|record| Ok((record, codec::decode_events(record)?)));
+            match told {
+                Ok((record, (event, end))) => {
+                    self.days.insert(Day::of(event.at.wall));
+                    self.rows.push(record, &event, end.as_ref());
+                }
+                // One that a newer node wrote hides no other.
+                Err(error) => tracing::warn!(%error, "an event cannot be read: history has a gap"),
+            }
+        }
+    }
 }
 
 async fn within<T>(patience: Duration, doing: impl Future<Output = Result<T, Error>>) -> Answer<T> {
@@ -252,7 +367,7 @@ async fn within<T>(patience: Duration, doing: impl Future<Output = Result<T, Err
 }
 
 /// Leaves nobody waiting, also if the keeper panics.
-struct Ends(Arc<Intake>);
+struct Ends(Arc<Ahead>);
 
 impl Drop for Ends {
     fn drop(&mut self) {

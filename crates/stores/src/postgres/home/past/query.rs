@@ -18,7 +18,7 @@ use tollgate_core::Timestamp;
 use tollgate_core::contract::{
     Answer, EVENTS_MAX, HistoryCursor, HistoryPage, HistoryQuery, StoreError,
 };
-use tollgate_core::lanes::{CallId, End, Event};
+use tollgate_core::lanes::{CallId, Event};
 
 /// How many events are looked at for one page.
 const LOOKS_MAX: usize = 65_536;
@@ -63,10 +63,6 @@ impl History {
             events.extend(told_by(row.try_get(0).map_err(fault::of)?).into_iter().flatten());
         }
         events.drain(..events.len().saturating_sub(EVENTS_MAX));
-        // A node may have written before another what happened after it, perhaps at the same instant; and after
-        // any end but death there is nothing.
-        let is_last = |event: &Event| event.end().is_some_and(|end| end != End::Dead);
-        events.sort_by_key(|event| (event.at.at, is_last(event)));
         Ok(events)
     }
 

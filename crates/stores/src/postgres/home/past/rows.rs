@@ -1,10 +1,7 @@
 //! Events as rows of the table.
 
-use super::days::Day;
-use crate::embedded::codec;
 use crate::postgres::home::link::{number, shown};
 use crate::postgres::row::system_time;
-use std::collections::BTreeSet;
 use std::time::SystemTime;
 use tokio_postgres::types::{ToSql, Type};
 use tollgate_core::lanes::{End, Event, What};
@@ -20,58 +17,37 @@ pub(super) const TYPES: [Type; 7] = [
     Type::BYTEA_ARRAY,
 ];
 
-/// Events, column by column.
+/// Records of events, column by column.
 #[derive(Default)]
-pub(super) struct Rows {
+pub(super) struct Rows<'a> {
     at: Vec<SystemTime>,
     calls: Vec<i64>,
     queues: Vec<String>,
     lanes: Vec<String>,
     what: Vec<&'static str>,
     ends: Vec<Option<&'static str>>,
-    events: Vec<Vec<u8>>,
-    /// The days they are of.
-    pub(super) days: BTreeSet<Day>,
+    events: Vec<&'a [u8]>,
 }
 
-impl Rows {
-    pub(super) fn of(events: &[Event]) -> Self {
-        let (mut rows, mut rest) = (Self::default(), events);
-        while !rest.is_empty() {
-            rest = rows.push(rest);
-        }
-        rows
+impl<'a> Rows<'a> {
+    /// Adds a row for what a record tells.
+    pub(super) fn push(&mut self, record: &'a [u8], event: &Event, end: Option<&Event>) {
+        self.at.push(system_time(event.at.wall));
+        self.calls.push(number(event.call.0));
+        self.queues.push(shown(event.queue.as_str()));
+        self.lanes.push(shown(event.lane.as_str()));
+        self.what.push(what(&event.what));
+        self.ends.push(end.unwrap_or(event).end().map(self::end));
+        self.events.push(record);
     }
 
-    /// Adds a row for the first of these events, with the end of its call if that came with it; says what
-    /// is left.
-    fn push<'a>(&mut self, events: &'a [Event]) -> &'a [Event] {
-        let mut record = Vec::new();
-        let taken = codec::encode_events(events, &mut record);
-        let Some(((first, with), rest)) =
-            events.split_at_checked(taken).and_then(|(row, rest)| Some((row.split_first()?, rest)))
-        else {
-            return &[];
-        };
-        self.at.push(system_time(first.at.wall));
-        self.calls.push(number(first.call.0));
-        self.queues.push(shown(first.queue.as_str()));
-        self.lanes.push(shown(first.lane.as_str()));
-        self.what.push(what(&first.what));
-        self.ends.push(with.first().unwrap_or(first).end().map(end));
-        self.events.push(record);
-        self.days.insert(Day::of(first.at.wall));
-        rest
+    pub(super) fn len(&self) -> usize {
+        self.events.len()
     }
 
     pub(super) fn columns(&self) -> [&(dyn ToSql + Sync); 7] {
-        let Self { at, calls, queues, lanes, what, ends, events, days: _ } = self;
+        let Self { at, calls, queues, lanes, what, ends, events } = self;
         [at, calls, queues, lanes, what, ends, events]
-    }
-
-    /// What tells the first of them from all others: when it happened, its call, and itself.
-    pub(super) fn first(&self) -> Option<[&(dyn ToSql + Sync); 3]> {
-        Some([self.at.first()?, self.calls.first()?, self.events.first()?])
     }
 }
 

@@ -27,7 +27,7 @@ impl Writer {
             return Self::answer(cargo, &Err(error));
         }
         self.means.listeners.condition.is_well();
-        self.means.listeners.stream.tell(std::mem::take(&mut cargo.events));
+        self.means.listeners.stream.tell(std::mem::take(&mut cargo.followed));
         Self::answer(cargo, &Ok(()));
     }
 
@@ -135,7 +135,7 @@ impl Writer {
 
     /// What was done lasts.
     fn committed(&mut self, cargo: Cargo, now: Now, began: Instant) {
-        let Cargo { batch, replies, accepted, events } = cargo;
+        let Cargo { batch, replies, accepted, followed } = cargo;
         self.last = (self.last.0 + 1, self.node);
         (self.wrote, self.safe) = (Some(elapsing()), self.last.0);
         self.means.growth.grow(batch.effects.len() as u64);
@@ -144,11 +144,10 @@ impl Writer {
         accepted.into_iter().for_each(|id| self.state.bodies.note_logged(id));
         let Listeners { condition, stream, .. } = &self.means.listeners;
         condition.is_well();
-        let followed = stream.is_on().then(|| events.clone());
         if let Some(past) = &self.means.past {
-            past.tell(events);
+            past.grow(batch.telling.bytes());
         }
-        stream.tell(followed.unwrap_or_default());
+        stream.tell(followed);
         replies.into_iter().for_each(|reply| reply(Ok(())));
     }
 
