@@ -102,6 +102,10 @@ fn limits_and_meters_are_looked_after() {
     assert_eq!(served.json("limit show ads")["definition"]["ahead"], "10ms");
     served.run("limit set ads --concurrency 2 --ahead 10ms").contains(1, &["leave ahead out"]);
     served.run("limit set ads --ahead 10ms").contains(2, &["say what it is to be"]);
+    served
+        .run("limit set tenants --rate 600/1m --spread")
+        .contains(0, &["600 per 1m, burst 600, spread"]);
+    assert_eq!(served.json("limit show tenants")["definition"]["spread"], true);
     served.run("limit list").contains(0, &["name", "openai", "100 per 1m"]);
     served.run("limit pin stripe --rate 1/s").contains(0, &["pinned over it: 1 per 1s"]);
     served.run("limit override stripe acme --sliding 5/1m").contains(0, &["acme: 5 in any 1m"]);

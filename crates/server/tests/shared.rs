@@ -54,9 +54,13 @@ fn ask(address: &str, path: &str) -> String {
 
 /// Pays one toll.
 fn consume(address: &str, limit: &str) -> String {
-    let body = format!("{{\"tolls\":[{{\"limit\":\"{limit}\"}}]}}");
-    let head = "POST /v1/consume HTTP/1.1\r\nhost: a\r\nconnection: close\r\ncontent-type: application/json";
-    send(address, &format!("{head}\r\ncontent-length: {}\r\n\r\n{body}", body.len()))
+    give(address, "POST /v1/consume", &format!("{{\"tolls\":[{{\"limit\":\"{limit}\"}}]}}"))
+}
+
+/// Asks for something with a body.
+fn give(address: &str, what: &str, body: &str) -> String {
+    let head = "HTTP/1.1\r\nhost: a\r\nconnection: close\r\ncontent-type: application/json";
+    send(address, &format!("{what} {head}\r\ncontent-length: {}\r\n\r\n{body}", body.len()))
 }
 
 fn send(address: &str, request: &str) -> String {
@@ -188,4 +192,23 @@ fn two_definitions_of_a_limit_are_named_once_for_each_change() {
     for log in [old.rest(), new.rest()] {
         assert!(log.iter().all(|line| !line.contains("otherwise")), "{log:?}");
     }
+}
+
+#[test]
+fn a_limit_that_is_spread_is_asked_alone_and_stays_spread() {
+    let (port, folder) = (free_port(), tempfile::tempdir().unwrap());
+    let _redis = redis(port, folder.path());
+    let server = Declaring::new(&format!("redis://127.0.0.1:{port}"), folder.path(), 100);
+    let address = &server.address;
+    let definition = r#"{"rule":"token_bucket","limit":5,"per":"1h","spread":true}"#;
+    let defined = give(address, "PUT /v1/limits/tenants", definition);
+    assert!(defined.contains(r#""spread":true"#), "{defined}");
+    let paid = consume(address, "tenants");
+    assert!(paid.contains(r#""remaining":4"#), "{paid}");
+    let combined = r#"{"tolls":[{"limit":"tenants"},{"limit":"api"}]}"#;
+    let told = give(address, "POST /v1/consume", combined);
+    assert!(told.starts_with("HTTP/1.1 422") && told.contains("limit_spread_combined"), "{told}");
+    let together = definition.replace(",\"spread\":true", "");
+    let told = give(address, "PUT /v1/limits/tenants", &together);
+    assert!(told.starts_with("HTTP/1.1 409") && told.contains("limit_spread_stays"), "{told}");
 }

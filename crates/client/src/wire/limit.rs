@@ -6,13 +6,15 @@ use serde::{Deserialize, Serialize};
 use tollgate_core::{Align, Limit, RuleSpec, Span};
 use tollgate_engine::{Change, LimitState};
 
-/// A limit: the fields of one rule, or `{"rules":[…]}`; and `ahead` beside either.
+/// A limit: the fields of one rule, or `{"rules":[…]}`; and `ahead` and `spread` beside either.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct LimitWire {
     #[serde(flatten)]
     rules: RulesWire,
     #[serde(skip_serializing_if = "Option::is_none")]
     ahead: Option<SpanWire>,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    spread: bool,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -56,7 +58,7 @@ impl From<&Limit> for LimitWire {
             }
         };
         let ahead = Some(limit.taken_ahead()).filter(|ahead| !ahead.is_zero());
-        Self { rules, ahead: ahead.map(SpanWire) }
+        Self { rules, ahead: ahead.map(SpanWire), spread: limit.is_spread() }
     }
 }
 
@@ -67,7 +69,8 @@ impl From<LimitWire> for Limit {
             RulesWire::Several { rules } => rules,
         };
         let ahead = wire.ahead.map_or(Span::ZERO, |SpanWire(ahead)| ahead);
-        Self::of(rules.into_iter().map(RuleSpec::from).collect()).ahead(ahead)
+        let limit = Self::of(rules.into_iter().map(RuleSpec::from).collect()).ahead(ahead);
+        if wire.spread { limit.spread() } else { limit }
     }
 }
 

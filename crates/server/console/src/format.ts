@@ -120,7 +120,8 @@ export function rulesOf(definition: Definition): Rule[] {
 }
 
 export function definitionInWords(definition: Definition): string {
-  return rulesOf(definition).map(ruleInWords).join(" and ");
+  const ahead = definition.ahead ? `, taken ahead for ${definition.ahead}` : "";
+  return rulesOf(definition).map(ruleInWords).join(" and ") + ahead + (definition.spread ? ", spread" : "");
 }
 
 /** Rates are pinned over rates and slots over slots: what is in force of both, as the server puts them together. */

@@ -56,6 +56,10 @@ test("rules are told in words", () => {
       },
       "5 in any 30 s and 2 at a time",
     ],
+    [
+      { rule: "token_bucket", limit: 600, per: "1m", burst: 600, ahead: "10ms", spread: true },
+      "600 per minute, taken ahead for 10ms, spread",
+    ],
   ];
   for (const [definition, words] of rules) assert.equal(definitionInWords(definition), words);
 });

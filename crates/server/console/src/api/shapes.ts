@@ -8,7 +8,13 @@ export type Rule =
   | { rule: "sliding_window"; limit: number; per: string; guard?: string }
   | { rule: "concurrency"; limit: number };
 
-export type Definition = (Rule & { ahead?: string }) | { rules: Rule[]; ahead?: string };
+export type Definition = (Rule & Shared) | ({ rules: Rule[] } & Shared);
+
+/** What is said of a limit that servers share. */
+export interface Shared {
+  ahead?: string;
+  spread?: boolean;
+}
 
 export interface Tally {
   count: number;

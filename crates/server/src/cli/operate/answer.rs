@@ -42,10 +42,12 @@ pub(super) fn rules(definition: &Value) -> String {
         Some(rules) => rules.iter().map(rule).collect::<Vec<_>>().join(" and "),
         None => rule(definition),
     };
-    match definition["ahead"].as_str() {
-        Some(ahead) => format!("{said}, taken ahead for {ahead}"),
-        None => said,
-    }
+    let lent = match definition["ahead"].as_str() {
+        Some(ahead) => format!(", taken ahead for {ahead}"),
+        None => String::new(),
+    };
+    let spread = if definition["spread"] == true { ", spread" } else { "" };
+    format!("{said}{lent}{spread}")
 }
 
 fn rule(rule: &Value) -> String {

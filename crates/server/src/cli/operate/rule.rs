@@ -29,8 +29,11 @@ pub(super) struct RuleArguments {
     /// For how long a process may decide over what it took ahead, where several share the limit, as in 10ms.
     #[arg(long, value_name = "SPAN")]
     ahead: Option<Span>,
+    /// Lets its meters lie on all servers of a Redis Cluster; it cannot be combined with other limits then, and stays so.
+    #[arg(long)]
+    spread: bool,
     /// The definition in JSON, as the server takes it.
-    #[arg(long, value_name = "JSON", conflicts_with_all = ["rate", "window", "sliding", "concurrency", "ahead"])]
+    #[arg(long, value_name = "JSON", conflicts_with_all = ["rate", "window", "sliding", "concurrency", "ahead", "spread"])]
     define: Option<String>,
 }
 
@@ -97,6 +100,9 @@ impl RuleArguments {
         };
         if let Some(ahead) = self.ahead {
             definition["ahead"] = ahead.to_string().into();
+        }
+        if self.spread {
+            definition["spread"] = true.into();
         }
         Ok(definition)
     }

@@ -129,6 +129,7 @@ fn of_toll(error: &TollError) -> Kind {
         TollError::BodyNotJson { .. } => kinds::BODY_NOT_JSON,
         TollError::NoPartition { .. } => kinds::NO_PARTITION,
         TollError::NoWeight { .. } => kinds::NO_WEIGHT,
+        TollError::Spread { .. } => kinds::LIMIT_SPREAD_COMBINED,
         _ => kinds::INVALID_ASK,
     }
 }
@@ -160,6 +161,7 @@ fn of_queue(error: &QueueError) -> Kind {
 fn of_meter(error: &MeterError) -> Kind {
     match error {
         MeterError::TooManyOverrides { .. } => kinds::TOO_MANY_OVERRIDES,
+        MeterError::SpreadStays { .. } => kinds::LIMIT_SPREAD_STAYS,
         _ => kinds::INVALID_ASK,
     }
 }

@@ -76,6 +76,8 @@ kinds! {
     LIMIT_GUARD_ON_CALENDAR = UNPROCESSABLE_ENTITY, "limit_guard_on_calendar", "A calendar takes no guard";
     LIMIT_AHEAD_ON_CALENDAR = UNPROCESSABLE_ENTITY, "limit_ahead_on_calendar", "A calendar lends nothing ahead";
     LIMIT_AHEAD_WITH_SLOTS = UNPROCESSABLE_ENTITY, "limit_ahead_with_slots", "Slots are not lent ahead";
+    LIMIT_SPREAD_COMBINED = UNPROCESSABLE_ENTITY, "limit_spread_combined", "A limit that is spread is asked alone";
+    LIMIT_SPREAD_STAYS = CONFLICT, "limit_spread_stays", "Whether a limit is spread stays";
     LIMIT_BURST_FILLS_TOO_SLOWLY = UNPROCESSABLE_ENTITY, "limit_burst_fills_too_slowly", "The burst takes years to fill";
     LIMIT_UNKNOWN_ZONE = UNPROCESSABLE_ENTITY, "limit_unknown_zone", "There is no such time zone";
     LIMIT_NOT_A_CALENDAR_PERIOD = UNPROCESSABLE_ENTITY, "limit_not_a_calendar_period", "No calendar has such a period";

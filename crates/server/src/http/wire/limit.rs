@@ -7,7 +7,7 @@ use super::units::Units;
 use serde::{Deserialize, Serialize};
 use tollgate::{Limit, Span};
 
-/// A limit as callers define it: the fields of one rule, or `{"rules":[…]}`; and `ahead` beside either.
+/// A limit as callers define it: the fields of one rule, or `{"rules":[…]}`; and `ahead` and `spread` beside either.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(try_from = "Object<LimitFields>")]
 pub(in crate::http) struct LimitWire(pub(in crate::http) Limit);
@@ -24,6 +24,8 @@ struct LimitFields {
     align: Option<String>,
     rules: Option<Vec<Object<RuleWire>>>,
     ahead: Option<SpanWire>,
+    #[serde(default)]
+    spread: bool,
 }
 
 impl TryFrom<Object<LimitFields>> for LimitWire {
@@ -31,7 +33,7 @@ impl TryFrom<Object<LimitFields>> for LimitWire {
 
     fn try_from(Object(fields): Object<LimitFields>) -> Result<Self, String> {
         let has_one = fields.has_one();
-        let LimitFields { rule, limit, per, burst, guard, align, rules, ahead } = fields;
+        let LimitFields { rule, limit, per, burst, guard, align, rules, ahead, spread } = fields;
         let defined = match rules {
             Some(rules) if !has_one => several(rules),
             Some(_) => Err("give `rules`, or the fields of one rule, not both".to_owned()),
@@ -44,7 +46,8 @@ impl TryFrom<Object<LimitFields>> for LimitWire {
             }
         };
         let ahead = ahead.map_or(Span::ZERO, |SpanWire(ahead)| ahead);
-        defined.map(|limit| Self(limit.ahead(ahead)))
+        let limit = defined?.ahead(ahead);
+        Ok(Self(if spread { limit.spread() } else { limit }))
     }
 }
 
@@ -72,6 +75,8 @@ pub(in crate::http) struct DefinitionWire {
     rules: RulesWire,
     #[serde(skip_serializing_if = "Option::is_none")]
     ahead: Option<SpanWire>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    spread: bool,
 }
 
 #[derive(Debug, Serialize)]
@@ -92,7 +97,7 @@ impl From<&Limit> for DefinitionWire {
             }
         };
         let ahead = Some(limit.taken_ahead()).filter(|ahead| !ahead.is_zero());
-        Self { rules, ahead: ahead.map(SpanWire) }
+        Self { rules, ahead: ahead.map(SpanWire), spread: limit.is_spread() }
     }
 }
 
@@ -122,6 +127,8 @@ mod tests {
             Limit::per_second(5).and(Limit::concurrency(2)),
             Limit::per_second(200_000).ahead(Span::from_millis(10)),
             Limit::per_second(5).and(Limit::per_hour(100)).ahead(Span::from_millis(10)),
+            Limit::per_minute(600).spread(),
+            Limit::per_second(5).and(Limit::concurrency(2)).spread(),
         ] {
             assert_eq!(read(&write(&limit)), Ok(limit.clone()), "{}", write(&limit));
         }
@@ -157,7 +164,7 @@ mod tests {
 
     #[test]
     fn an_array_is_not_a_limit() {
-        let error = read(r#"["concurrency",1,null,null,null,null,null,null]"#).unwrap_err();
+        let error = read(r#"["concurrency",1,null,null,null,null,null,null,null]"#).unwrap_err();
         assert!(error.contains("expected an object"), "{error}");
     }
 }

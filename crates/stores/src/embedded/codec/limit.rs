@@ -11,44 +11,61 @@ const FIXED_WINDOW: u8 = 2;
 const FIXED_WINDOW_ON_CALENDAR: u8 = 3;
 const SLIDING_WINDOW: u8 = 4;
 const CONCURRENCY: u8 = 5;
-/// No rule, but what the limit lends: the last of the list.
+// No rules, but what is said of the limit: at the end of the list, in this order.
 const AHEAD: u8 = 6;
+const SPREAD: u8 = 7;
 
 /// Its kind and one number.
 const RULE_BYTES_MIN: usize = 2;
 
+/// What stands in the list of a limit.
+enum Entry<'a> {
+    Rule(&'a RuleSpec),
+    Ahead(Span),
+    Spread,
+}
+
 pub(super) fn write(definition: &Definition, out: &mut Output<'_>) {
-    let (rules, ahead) = (definition.limit().rules(), definition.limit().taken_ahead());
-    if ahead.is_zero() {
-        return out.list(rules, |out, rule| write_rule(rule, out));
-    }
-    let entries: Vec<Option<&RuleSpec>> = rules.iter().map(Some).chain([None]).collect();
+    let limit = definition.limit();
+    let mut entries: Vec<Entry<'_>> = limit.rules().iter().map(Entry::Rule).collect();
+    entries.extend(Some(limit.taken_ahead()).filter(|ahead| !ahead.is_zero()).map(Entry::Ahead));
+    entries.extend(limit.is_spread().then_some(Entry::Spread));
     out.list(&entries, |out, entry| match entry {
-        Some(rule) => write_rule(rule, out),
-        None => {
+        Entry::Rule(rule) => write_rule(rule, out),
+        Entry::Ahead(ahead) => {
             out.byte(AHEAD);
-            out.span(ahead);
+            out.span(*ahead);
+        }
+        Entry::Spread => {
+            out.byte(SPREAD);
+            out.number(1);
         }
     });
 }
 
 pub(super) fn read(name: &LimitName, input: &mut Input<'_>) -> Result<Definition, CodecError> {
-    let mut ahead = Span::ZERO;
+    let (mut ahead, mut is_spread) = (Span::ZERO, false);
     let entries = input.list(RULE_BYTES_MIN, |input| {
-        if !ahead.is_zero() {
-            return Err(input.damaged("more behind what is lent"));
+        let kind = input.byte()?;
+        if is_spread || (!ahead.is_zero() && kind != SPREAD) {
+            return Err(input.damaged("more behind what is said of the limit"));
         }
-        match input.byte()? {
+        match kind {
             AHEAD => {
                 ahead = input.span()?;
                 if ahead.is_zero() { Err(input.damaged("nothing is lent")) } else { Ok(None) }
+            }
+            SPREAD => {
+                is_spread = input.number()? == 1;
+                if is_spread { Ok(None) } else { Err(input.damaged("nothing is spread")) }
             }
             kind => read_rule(kind, input).map(Some),
         }
     })?;
     let refused = |source| CodecError::Limit { name: name.clone(), source };
-    let rules = entries.into_iter().flatten().collect();
-    Definition::new(Limit::of(rules).ahead(ahead)).map_err(refused)
+    let limit = Limit::of(entries.into_iter().flatten().collect()).ahead(ahead);
+    let limit = if is_spread { limit.spread() } else { limit };
+    Definition::new(limit).map_err(refused)
 }
 
 fn write_rule(rule: &RuleSpec, out: &mut Output<'_>) {

@@ -128,6 +128,6 @@ function parted(definition?: Definition): { first?: Rule; slots?: Rule; isSimple
   const rules = rulesOf(definition);
   const [slots] = rules.length > 1 ? rules.filter((rule) => rule.rule === "concurrency") : [];
   const [first, ...others] = rules.filter((rule) => rule !== slots);
-  const isSimple = others.length === 0 && first !== undefined && !definition.ahead;
+  const isSimple = others.length === 0 && first !== undefined && !definition.ahead && !definition.spread;
   return { ...(first ? { first } : {}), ...(slots ? { slots } : {}), isSimple };
 }

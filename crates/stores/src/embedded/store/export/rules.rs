@@ -14,6 +14,8 @@ pub(super) struct LimitLine {
     rules: Vec<RuleLine>,
     #[serde(default, skip_serializing_if = "Length::is_none")]
     ahead: Length,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    spread: bool,
     /// It came along with calls, and goes with them.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(super) transient: bool,
@@ -58,6 +60,8 @@ pub(super) struct PartitionLine {
     rules: Vec<RuleLine>,
     #[serde(default, skip_serializing_if = "Length::is_none")]
     ahead: Length,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    spread: bool,
 }
 
 fn written(definition: &Definition) -> Vec<RuleLine> {
@@ -68,32 +72,39 @@ fn lent(definition: &Definition) -> Length {
     Length(definition.limit().taken_ahead())
 }
 
-fn defined(rules: Vec<RuleLine>, Length(ahead): Length) -> Result<Definition, Wrong> {
-    let rules = rules.into_iter().map(RuleLine::read).collect();
-    Definition::new(Limit::of(rules).ahead(ahead)).map_err(|error| error.to_string())
+fn defined(
+    rules: Vec<RuleLine>,
+    Length(ahead): Length,
+    is_spread: bool,
+) -> Result<Definition, Wrong> {
+    let limit = Limit::of(rules.into_iter().map(RuleLine::read).collect()).ahead(ahead);
+    let limit = if is_spread { limit.spread() } else { limit };
+    Definition::new(limit).map_err(|error| error.to_string())
 }
 
 impl LimitLine {
     pub(super) fn of(name: &LimitName, definition: &Definition, transient: bool) -> Self {
         let (rules, ahead) = (written(definition), lent(definition));
-        Self { name: name.to_string(), rules, ahead, transient }
+        let spread = definition.limit().is_spread();
+        Self { name: name.to_string(), rules, ahead, spread, transient }
     }
 
     pub(super) fn read(self) -> Result<(LimitName, Definition), Wrong> {
-        Ok((name(LimitName::new, &self.name)?, defined(self.rules, self.ahead)?))
+        Ok((name(LimitName::new, &self.name)?, defined(self.rules, self.ahead, self.spread)?))
     }
 }
 
 impl PartitionLine {
     pub(super) fn of(limit: &LimitName, partition: &Partition, definition: &Definition) -> Self {
         let (limit, partition) = (limit.to_string(), partition.to_string());
-        Self { limit, partition, rules: written(definition), ahead: lent(definition) }
+        let (rules, ahead) = (written(definition), lent(definition));
+        Self { limit, partition, rules, ahead, spread: definition.limit().is_spread() }
     }
 
     pub(super) fn read(self) -> Result<(LimitName, Partition, Definition), Wrong> {
         let limit = name(LimitName::new, &self.limit)?;
         let partition = name(Partition::new, &self.partition)?;
-        Ok((limit, partition, defined(self.rules, self.ahead)?))
+        Ok((limit, partition, defined(self.rules, self.ahead, self.spread)?))
     }
 }
 

@@ -104,8 +104,8 @@ pub(super) fn definition() -> impl Strategy<Value = Definition> {
         .prop_map(|(rates, slots)| rates.into_iter().chain(slots).collect::<Vec<RuleSpec>>());
     let none = units().prop_map(|limit| vec![RuleSpec::Concurrency { limit }]);
     let ahead = prop_oneof![2 => Just(Span::ZERO), 1 => (1..1_000_u64).prop_map(Span::from_nanos)];
-    (prop_oneof![4 => some, 1 => none], ahead).prop_map(|(rules, ahead)| {
-        let limit = Limit::of(rules);
+    (prop_oneof![4 => some, 1 => none], ahead, any::<bool>()).prop_map(|(rules, ahead, spread)| {
+        let limit = if spread { Limit::of(rules).spread() } else { Limit::of(rules) };
         // Not each limit lends.
         let lent = Definition::new(limit.clone().ahead(ahead));
         lent.unwrap_or_else(|_| Definition::new(limit).unwrap())

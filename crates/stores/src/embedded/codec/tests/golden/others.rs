@@ -38,6 +38,12 @@ fn settings() -> Vec<(&'static str, Effect)> {
             limit_defined(Some(Limit::sliding_window(7, day).ahead(Span::from_millis(10)))),
         ),
         (
+            "01 0106737472697065 8580c8a19b92f5d918 05 03 04078080bc8ac9d21300 0680ade204 0701",
+            limit_defined(Some(
+                Limit::sliding_window(7, day).ahead(Span::from_millis(10)).spread(),
+            )),
+        ),
+        (
             "1e 06737472697065 8580c8a19b92f5d918 05 02 04078080bc8ac9d21300 0514",
             limit_came(Limit::sliding_window(7, day).and(Limit::concurrency(20))),
         ),
