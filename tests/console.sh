@@ -44,12 +44,11 @@ mkdir -p "$target/console"
 } 9>"$target/.console.lock"
 (cd "$console" && npm run --silent check)
 is_current
-if [[ -z $binary ]]; then
-  # As `./test` builds it, so that it is there already.
-  cargo test --quiet --workspace --all-features --test workers --no-run
-  binary=$target/debug/tollgate
-fi
-export TOLLGATE_BIN=$binary
+# As `./test` builds both, so that they are there already.
+cargo test --quiet --workspace --all-features --test workers --no-run
+cargo build --quiet --workspace --all-features --example approval
+export TOLLGATE_BIN=${binary:-$target/debug/tollgate}
+export TOLLGATE_APPROVAL=$target/debug/examples/approval
 
 scenarios=()
 for file in "$console"/test/*.test.mjs; do

@@ -1,5 +1,7 @@
 //! Every example of the façade and of the client, run to its end.
 
+#[path = "../../crates/tollgate/examples/approval.rs"]
+mod approval;
 #[path = "../../crates/tollgate/examples/checkout.rs"]
 mod checkout;
 #[path = "../../crates/tollgate/examples/fail_fast.rs"]
@@ -40,6 +42,11 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 use tollgate_client::HistoryQuery;
+
+#[test]
+fn a_refund_waits_for_a_person_over_restarts() {
+    approval::main().unwrap();
+}
 
 #[test]
 fn a_checkout_charges_and_mails_within_both_limits() {

@@ -1,8 +1,13 @@
 // Schedules, runs and events.
 import assert from "node:assert/strict";
+import { execFile } from "node:child_process";
+import { join } from "node:path";
 import { after, before, test } from "node:test";
+import { promisify } from "node:util";
 import { agree, onPage, picture, startBrowser } from "./browser.mjs";
 import { startServer } from "./server.mjs";
+
+const execute = promisify(execFile);
 
 let server, browser;
 before(async () => {
@@ -86,6 +91,23 @@ test("a run shows its graph and its timeline as it goes on, is cancelled and run
     await page.getByRole("button", { name: "Cancel the run" }).waitFor();
     assert.equal((await server.ask("GET", `/v1/runs/${run}`)).state, "working");
   });
+});
+
+test("a run of a machine waits for a person, who approves it here", async () => {
+  const goOn = (data) => execute(process.env.TOLLGATE_APPROVAL, [], { env: { ...process.env, TOLLGATE_DATA: data } });
+  const machines = await startServer({ prepare: goOn });
+  await onPage(browser, machines, "#/runs", async (page) => {
+    await page.getByRole("row").filter({ hasText: "refund" }).getByRole("link").click();
+    await page.getByText("approved", { exact: false }).first().waitFor();
+    await picture(page, "run-awaiting");
+    await page.getByRole("button", { name: "Signal" }).click();
+    await agree(page, "Signal", { Name: "approved", "Payload, as JSON": '"ann"' });
+    await page.getByText("the run was told approved").waitFor();
+  });
+  await machines.end();
+  const { stdout } = await goOn(join(machines.folder, "data"));
+  assert.match(stdout, /approved by ann[^]*1250 cents were paid back/);
+  await machines.stop();
 });
 
 test("events appear as they happen, are filtered, and hold still when paused", () =>

@@ -8,11 +8,13 @@ import { createInterface } from "node:readline";
 
 const BINARY = process.env.TOLLGATE_BIN;
 
-/** Starts a server; `options.arguments` are its flags beside the data folder, `options.token` is what it wants. */
+/** Starts a server; `options.arguments` are its flags beside the data folder, `options.token` is what it wants, and
+ * `options.prepare` fills the data folder first. */
 export async function startServer(options = {}) {
   if (!BINARY) throw new Error("TOLLGATE_BIN names no binary: run ./test console");
   const folder = await mkdtemp(join(tmpdir(), "tollgate-console-"));
   const kept = options.memory ? ["--memory"] : ["--data", join(folder, "data")];
+  await options.prepare?.(join(folder, "data"));
   const environment = { ...process.env, ...(options.token ? { TOLLGATE_TOKEN: options.token } : {}) };
   const flags = ["serve", "--listen", "127.0.0.1:0", ...kept, ...(options.arguments ?? [])];
   const child = spawn(BINARY, flags, { env: environment, cwd: folder, stdio: ["ignore", "pipe", "inherit"] });
@@ -72,9 +74,15 @@ class Server {
   }
 
   async stop() {
+    await this.end();
+    await rm(this.folder, { recursive: true, force: true });
+  }
+
+  /** Ends the process and leaves what it kept. */
+  async end() {
+    if (this.child.signalCode) return;
     const ended = once(this.child, "exit");
     this.child.kill("SIGKILL");
     await ended;
-    await rm(this.folder, { recursive: true, force: true });
   }
 }
