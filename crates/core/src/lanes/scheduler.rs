@@ -27,6 +27,7 @@ mod lanes;
 mod lasting;
 mod meters;
 mod operate;
+mod overrides;
 mod remove;
 mod snapshot;
 mod sorted;

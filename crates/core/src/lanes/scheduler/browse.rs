@@ -133,7 +133,7 @@ impl Scheduler {
             let meter = self.meters.find_at(slot, Some(*partition));
             meter.is_none_or(|meter| !self.is_used(meter, now))
         };
-        let own = book.overrides.keys().filter(is_unused).map(Some);
+        let own = book.overrides.iter().map(|(partition, _)| partition).filter(is_unused).map(Some);
         let behind = used.chain(own).filter(|name| after.is_none() || *name > after);
         let state = |partition: Option<&Partition>| {
             let name = (limit.clone(), partition.cloned());

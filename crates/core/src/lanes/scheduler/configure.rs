@@ -1,6 +1,7 @@
 //! Changes of limits with the records beside them: checked whole, then done whole.
 
 use super::Scheduler;
+use super::overrides::Overrides;
 use crate::contract::{Configure, ConfigureError, MeterError, OVERRIDES_MAX};
 use crate::name::{LimitName, Partition};
 use crate::time::Now;
@@ -41,8 +42,8 @@ impl Scheduler {
                 return Err(MeterError::UnknownLimit { limit: limit.clone() });
             }
             let overrides = self.overrides(limit);
-            let count = counts.entry(limit).or_insert(overrides.map_or(0, |all| all.len()));
-            let has = || overrides.is_some_and(|all| all.contains_key(partition));
+            let count = counts.entry(limit).or_insert(overrides.map_or(0, Overrides::len));
+            let has = || overrides.is_some_and(|all| all.get(partition).is_some());
             let had = named.insert((limit, partition), definition.is_some()).unwrap_or_else(has);
             match definition {
                 Some(_) if !had && *count >= OVERRIDES_MAX => {

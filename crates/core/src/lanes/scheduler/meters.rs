@@ -2,6 +2,7 @@
 
 use super::Hashing;
 use super::calls::{LaneSlot, MeterSlot, Rank, index, slot};
+use super::overrides::Overrides;
 use super::sorted::Sorted;
 use super::standing::Refusals;
 use crate::contract::{LimitTotals, Tally};
@@ -13,7 +14,7 @@ use crate::turn::Place;
 use hashbrown::HashTable;
 use slab::Slab;
 use smallvec::SmallVec;
-use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::collections::{BTreeSet, VecDeque};
 use std::hash::BuildHasher;
 use std::sync::Arc;
 
@@ -35,9 +36,10 @@ pub(super) struct LimitBook {
     pub(super) is_paused: bool,
     /// It came along with calls, and goes with them.
     pub(super) is_transient: bool,
-    pub(super) meters: Vec<MeterSlot>,
+    /// One, if it has no partitions.
+    pub(super) meters: SmallVec<[MeterSlot; 4]>,
     /// Partitions with rules of their own.
-    pub(super) overrides: HashMap<Partition, Definition, Hashing>,
+    pub(super) overrides: Overrides,
     pub(super) totals: LimitTotals,
 }
 
@@ -54,9 +56,7 @@ impl LimitBook {
     }
 
     fn own(&self, partition: Option<&Partition>) -> Option<&Definition> {
-        // Most limits have none, and need not look.
-        let partition = partition.filter(|_| !self.overrides.is_empty())?;
-        self.overrides.get(partition)
+        self.overrides.get(partition?)
     }
 }
 
@@ -187,7 +187,7 @@ impl MeterBook {
 #[derive(Debug, Clone, Default)]
 pub(super) struct Meters {
     pub(super) limits: Slab<LimitBook>,
-    by_name: HashMap<LimitName, LimitSlot, Hashing>,
+    by_name: HashTable<LimitSlot>,
     meters: Slab<MeterBook>,
     by_partition: HashTable<MeterSlot>,
     hashing: Hashing,
@@ -202,7 +202,8 @@ pub(super) struct Meters {
 
 impl Meters {
     pub(super) fn limit(&self, name: &str) -> Option<LimitSlot> {
-        self.by_name.get(name).copied()
+        let is_it = |slot: &LimitSlot| self.limits[index(*slot)].name.as_str() == name;
+        self.by_name.find(self.hashing.hash_one(name), is_it).copied()
     }
 
     pub(super) fn limits(&self) -> impl Iterator<Item = &LimitBook> {
@@ -286,10 +287,7 @@ impl Meters {
         let found = self.find_at(limit, Some(partition));
         let book = &mut self.limits[index(limit)];
         let before = book.last_of(Some(partition)).cloned();
-        match definition {
-            Some(definition) => book.overrides.insert(partition.clone(), definition),
-            None => book.overrides.remove(partition),
-        };
+        book.overrides.set(partition, definition);
         let after = book.last_of(Some(partition));
         let meter = found.and_then(|slot| self.meters[index(slot)].meter.as_mut());
         if let (Some(meter), Some(before), Some(after)) = (meter, &before, after)
@@ -320,7 +318,7 @@ impl Meters {
 
     /// All meters of a limit.
     pub(super) fn of(&self, limit: LimitSlot) -> Vec<MeterSlot> {
-        self.limits[index(limit)].meters.clone()
+        self.limits[index(limit)].meters.to_vec()
     }
 
     /// The meter of a limit for a partition, made if there is none.
@@ -406,7 +404,10 @@ impl Meters {
             self.meters[index(moved)].place = place;
         }
         if book.meters.is_empty() && book.goes_with_calls() {
-            self.by_name.remove(&self.limits[index(limit)].name);
+            let hash = self.hashing.hash_one(book.name.as_str());
+            if let Ok(found) = self.by_name.find_entry(hash, |other| *other == limit) {
+                found.remove();
+            }
             self.limits.remove(index(limit));
         }
     }
@@ -472,11 +473,13 @@ impl Meters {
             last: None,
             is_paused: false,
             is_transient: false,
-            meters: Vec::new(),
-            overrides: HashMap::default(),
+            meters: SmallVec::new(),
+            overrides: Overrides::default(),
             totals: LimitTotals::default(),
         }));
-        self.by_name.insert(name.clone(), limit);
+        let (limits, hashing) = (&self.limits, &self.hashing);
+        let hash = |slot: &LimitSlot| hashing.hash_one(limits[index(*slot)].name.as_str());
+        self.by_name.insert_unique(hash(&limit), limit, hash);
         limit
     }
 }

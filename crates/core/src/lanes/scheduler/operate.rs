@@ -1,13 +1,13 @@
 //! What an operator does to single meters: rules of their own, closing, reopening, resetting.
 
-use super::{Hashing, Scheduler};
+use super::Scheduler;
+use super::overrides::Overrides;
 use crate::contract::{MeterError, MeterName, REASON_CHARS_MAX};
 use crate::lanes::effect::Effect;
 use crate::limit::Definition;
 use crate::meter::CLOSED_MAX;
 use crate::name::{LimitName, Partition};
 use crate::time::{Now, Span, Timestamp};
-use std::collections::HashMap;
 
 impl Scheduler {
     /// Gives one partition of a limit rules of its own, or takes them away (`None`). The limit is known,
@@ -27,10 +27,7 @@ impl Scheduler {
     }
 
     /// The partitions of a limit that have rules of their own.
-    pub(super) fn overrides(
-        &self,
-        limit: &LimitName,
-    ) -> Option<&HashMap<Partition, Definition, Hashing>> {
+    pub(super) fn overrides(&self, limit: &LimitName) -> Option<&Overrides> {
         self.meters.limit(limit).map(|limit| &self.meters.book(limit).overrides)
     }
 

@@ -240,7 +240,7 @@ impl super::meters::Meters {
                 }
                 definition => Effect::LimitDefined { name: name.clone(), definition, now },
             });
-            for (partition, definition) in &limit.overrides {
+            for (partition, definition) in limit.overrides.iter() {
                 let (limit, partition) = (name.clone(), partition.clone());
                 let definition = Some(definition.clone());
                 each(Effect::PartitionDefined { limit, partition, definition, now });
