@@ -56,7 +56,11 @@ impl<'a> Locked<'a> {
             }
             covers[index] = guards.len() - 1;
         }
-        let now = now();
+        let mut now = now();
+        // Others may have read the clock before these locks were taken, and be next.
+        for _ in 0..2 {
+            now.at = guards.iter_mut().fold(now.at, |at, shard| shard.moment(at));
+        }
         let mut locked = Self { lines, guards, covers, spots: SmallVec::new(), now };
         locked.look_up();
         locked

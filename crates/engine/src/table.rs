@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use tollgate_core::meter::plain::Plain;
 use tollgate_core::turn::Company;
-use tollgate_core::{Definition, Meter, Now};
+use tollgate_core::{Definition, Meter, Now, Timestamp};
 
 /// Insertions after which the next segment is cleared of meters that are as good as new.
 const INSERTS_PER_PURGE: u32 = 64;
@@ -83,6 +83,8 @@ pub(crate) struct Shard {
     inserts: u32,
     purged: usize,
     len: usize,
+    /// The latest instant at which something was decided here.
+    latest: Timestamp,
 }
 
 impl Shard {
@@ -99,7 +101,15 @@ impl Shard {
             inserts: 0,
             purged: 0,
             len: 0,
+            latest: Timestamp::default(),
         }
+    }
+
+    /// The instant of a decision whose clock was read before the lock was taken: not before one that was made meanwhile.
+    #[inline]
+    pub(crate) fn moment(&mut self, read: Timestamp) -> Timestamp {
+        self.latest = self.latest.max(read);
+        self.latest
     }
 
     #[cfg(test)]
@@ -399,7 +409,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
     use std::collections::HashMap;
-    use tollgate_core::{Limit, Span, Timestamp};
+    use tollgate_core::{Limit, Span};
 
     fn shard(limit: Limit) -> (Hashing, Shard) {
         let commons = Arc::new(Commons::default());
@@ -421,6 +431,13 @@ mod tests {
         let left = rule.standing(plain, now.at).remaining;
         shard.keep_plain(spot, key, plain, now);
         left
+    }
+
+    #[test]
+    fn a_clock_that_was_read_before_the_lock_is_not_before_what_was_decided_meanwhile() {
+        let mut shard = Shard::new(Arc::default(), None);
+        let [early, late] = [5, 9].map(Timestamp::from_nanos);
+        assert_eq!([late, early].map(|read| shard.moment(read)), [late, late]);
     }
 
     proptest! {

@@ -75,7 +75,7 @@ impl Inner {
             }
             let spot = spot.filter(|_| are_valid);
             are_valid &= spot.is_some();
-            let weight = toll.weight;
+            let (weight, now) = (toll.weight, shard.moment(now));
             answers.push(match self.decide_in(shard, (address, spot), weight, now) {
                 Some((stand, Ok(()))) => Ok(Pass::free(stand)),
                 Some((_, Err(wait))) => Err(TryError::Refused { retry_after: Some(wait) }),

@@ -49,9 +49,11 @@ impl Inner {
 
     #[inline]
     fn decide_locked(&self, entry: &Entry, toll: &Toll<'_>) -> Option<Decided> {
+        // Read while the name is hashed: behind a lock the processor would wait for it.
+        let read = self.settings.clock.now();
         let address = entry.address(toll.partition);
         let mut shard = entry.lock(address);
-        let now = self.settings.clock.now();
+        let now = shard.moment(read);
         let spot = shard.find(address.hash, address.key);
         let decided = self.decide_in(&mut shard, (address, spot), toll.weight, now);
         if toll.partition.is_none() {
