@@ -433,13 +433,6 @@ mod tests {
         left
     }
 
-    #[test]
-    fn a_clock_that_was_read_before_the_lock_is_not_before_what_was_decided_meanwhile() {
-        let mut shard = Shard::new(Arc::default(), None);
-        let [early, late] = [5, 9].map(Timestamp::from_nanos);
-        assert_eq!([late, early].map(|read| shard.moment(read)), [late, late]);
-    }
-
     proptest! {
         /// Whatever is inserted, grown, split and cleared, each key finds its own meter.
         #[test]

@@ -7,7 +7,7 @@ use crate::servers::postgres::PostgresServer;
 use crate::servers::proxy::{Manner, Proxy, moment};
 use tokio_postgres::{Client, NoTls};
 use tollgate::store::Store;
-use tollgate_core::contract::Lanes;
+use tollgate_core::contract::{Lanes, StoreError};
 use tollgate_core::lanes::{Act, Claim, NewCall};
 use tollgate_core::{LaneName, Span};
 
@@ -52,22 +52,82 @@ async fn what_a_serialization_error_undid_is_done_again_and_once() {
     define(&store).await;
     let other = connected(&server.url()).await.unwrap();
     other.batch_execute(&format!("SET search_path = {}", settings.schema)).await.unwrap();
-    other.batch_execute(TWICE_UNDONE).await.unwrap();
+    other.batch_execute(&undone(2, "serialization_failure")).await.unwrap();
     let acted = store.act(one_call()).await.unwrap().remove(0);
     assert!(acted.is_ok(), "{acted:?}");
     assert_eq!(startable(&store).await, 1);
 }
 
-/// The first two transactions that write calls are undone.
-const TWICE_UNDONE: &str = "\
-    CREATE SEQUENCE tries;
-    CREATE FUNCTION undo() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
-      IF nextval(TG_TABLE_SCHEMA || '.tries') <= 2 THEN
-        RAISE 'could not serialize access' USING ERRCODE = 'serialization_failure';
-      END IF;
-      RETURN NULL;
-    END $$;
-    CREATE TRIGGER undo BEFORE INSERT ON calls FOR EACH STATEMENT EXECUTE FUNCTION undo()";
+/// The first of the transactions that write calls are undone, so many of them, for this reason.
+fn undone(first: u32, reason: &str) -> String {
+    format!(
+        "CREATE SEQUENCE tries;
+         CREATE FUNCTION undo() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+           IF nextval(TG_TABLE_SCHEMA || '.tries') <= {first} THEN
+             RAISE 'it is said so' USING ERRCODE = '{reason}';
+           END IF;
+           RETURN NULL;
+         END $$;
+         CREATE TRIGGER undo BEFORE INSERT ON calls FOR EACH STATEMENT EXECUTE FUNCTION undo()"
+    )
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_found_no_room_on_the_disk_is_done_once_there_is_some_and_others_are_told() {
+    let server = PostgresServer::start();
+    let settings = settings();
+    let store = Store::connect(&server.url(), settings.clone()).await.unwrap();
+    define(&store).await;
+    let other = connected(&server.url()).await.unwrap();
+    other.batch_execute(&format!("SET search_path = {}", settings.schema)).await.unwrap();
+    other.batch_execute(&undone(1_000_000, "disk_full")).await.unwrap();
+    let first = tokio::spawn({
+        let store = store.clone();
+        async move { store.act(one_call()).await }
+    });
+    while !other.query_one("SELECT is_called FROM tries", &[]).await.unwrap().get::<_, bool>(0) {
+        moment(5).await;
+    }
+    let refused = store.act(one_call()).await.unwrap_err();
+    assert!(
+        matches!(&refused, StoreError::Full { reason } if reason.contains("make room")),
+        "{refused}"
+    );
+    other.batch_execute("DROP TRIGGER undo ON calls").await.unwrap();
+    let acted = first.await.unwrap().unwrap().remove(0);
+    assert!(acted.is_ok(), "{acted:?}");
+    assert_eq!(startable(&store).await, 1, "what was refused is not there");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_out_of_connections_loses_nothing_and_is_gone_on_with() {
+    let server = PostgresServer::start();
+    let settings = settings();
+    let other = connected(&server.url()).await.unwrap();
+    other
+        .batch_execute("CREATE ROLE few LOGIN; GRANT CREATE ON DATABASE postgres TO few")
+        .await
+        .unwrap();
+    let url = server.url().replace("//postgres@", "//few@");
+    let store = Store::connect(&url, settings).await.unwrap();
+    define(&store).await;
+    let before = store.act(one_call()).await.unwrap().remove(0);
+    assert!(before.is_ok(), "{before:?}");
+    other.batch_execute("ALTER ROLE few CONNECTION LIMIT 0").await.unwrap();
+    let cut = "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE usename = 'few'";
+    assert!(other.query_one(cut, &[]).await.unwrap().get::<_, i64>(0) > 0);
+    let refused = loop {
+        // The last connection may be about to end.
+        match store.act(one_call()).await {
+            Err(error) => break error,
+            Ok(acted) => assert!(acted[0].is_ok()),
+        }
+    };
+    let said = refused.to_string();
+    assert!(matches!(refused, StoreError::Unreachable { .. }), "{said}");
+    other.batch_execute("ALTER ROLE few CONNECTION LIMIT -1").await.unwrap();
+    assert!(startable(&store).await >= 1, "it goes on by itself");
+}
 
 /// Whoever waits first is the one whom the server undoes: here the node.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

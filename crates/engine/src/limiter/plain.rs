@@ -126,3 +126,16 @@ fn stand(rule: PlainRule<'_>, plain: Plain, now: Timestamp) -> Stand {
     }
     Stand::Known(rule.standing(plain, now))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Arc;
+
+    #[test]
+    fn a_clock_that_was_read_before_the_lock_is_not_before_what_was_decided_meanwhile() {
+        let mut shard = Shard::new(Arc::default(), None);
+        let [early, late] = [5, 9].map(Timestamp::from_nanos);
+        assert_eq!([late, early].map(|read| shard.moment(read)), [late, late]);
+    }
+}
