@@ -84,7 +84,7 @@ pub(crate) struct Shard {
     purged: usize,
     len: usize,
     /// The latest instant at which something was decided here.
-    latest: Timestamp,
+    pub(crate) latest: Timestamp,
 }
 
 impl Shard {
@@ -103,13 +103,6 @@ impl Shard {
             len: 0,
             latest: Timestamp::default(),
         }
-    }
-
-    /// The instant of a decision whose clock was read before the lock was taken: not before one that was made meanwhile.
-    #[inline]
-    pub(crate) fn moment(&mut self, read: Timestamp) -> Timestamp {
-        self.latest = self.latest.max(read);
-        self.latest
     }
 
     #[cfg(test)]

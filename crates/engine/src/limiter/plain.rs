@@ -114,6 +114,15 @@ impl Inner {
     }
 }
 
+impl Shard {
+    /// The instant of a decision whose clock was read before the lock was taken: not before one that was made meanwhile.
+    #[inline]
+    pub(crate) fn moment(&mut self, read: Timestamp) -> Timestamp {
+        self.latest = self.latest.max(read);
+        self.latest
+    }
+}
+
 /// How a plain meter stands, worked out now only if it cannot be later.
 #[inline]
 fn stand(rule: PlainRule<'_>, plain: Plain, now: Timestamp) -> Stand {
