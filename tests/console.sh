@@ -45,9 +45,12 @@ mkdir -p "$target/console"
 (cd "$console" && npm run --silent check)
 is_current
 # As `./test` builds both, so that they are there already.
-cargo test --quiet --workspace --all-features --test workers --no-run
+if [[ -z $binary ]]; then
+  cargo test --quiet --workspace --all-features --test workers --no-run
+  binary=$target/debug/tollgate
+fi
 cargo build --quiet --workspace --all-features --example approval
-export TOLLGATE_BIN=${binary:-$target/debug/tollgate}
+export TOLLGATE_BIN=$binary
 export TOLLGATE_APPROVAL=$target/debug/examples/approval
 
 scenarios=()

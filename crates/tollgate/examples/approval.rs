@@ -1,8 +1,9 @@
 //! A refund that a person must approve: it waits for as long as that takes, over restarts, and goes on with what it
 //! was told.
 //!
-//! With `TOLLGATE_DATA=./data` the run stays there: `tollgate serve --data ./data` shows it in the console, where it can
-//! be signalled, and so does `tollgate run signal RUN approved --payload '"ann"'`. Run again, it goes on from there.
+//! With a folder (`cargo run --example approval -- ./data`) the run stays there: `tollgate serve --data ./data` shows it in
+//! the console, where it can be signalled, as with `tollgate run signal RUN approved --payload '"ann"'`. Run again, it
+//! goes on from there.
 
 #![allow(clippy::print_stdout, reason = "an example tells what happens")]
 
@@ -65,17 +66,21 @@ async fn go_on(folder: &Path, approved_by: Option<&str>) -> anyhow::Result<Optio
     Ok(said)
 }
 
+/// All of it: a start that waits, and one after it was approved.
 // `pub(crate)` for the test that runs it.
-#[tokio::main(flavor = "current_thread")]
-pub(crate) async fn main() -> anyhow::Result<()> {
-    if let Some(folder) = std::env::var_os("TOLLGATE_DATA") {
-        go_on(Path::new(&folder), None).await?;
-        return Ok(());
-    }
+pub(crate) async fn ask_and_go_on() -> anyhow::Result<()> {
     let folder = tempfile::tempdir()?;
     let waits = go_on(folder.path(), None).await?;
     anyhow::ensure!(waits.is_none(), "nobody has approved it");
     let ended = go_on(folder.path(), Some("ann")).await?;
     anyhow::ensure!(ended.as_deref() == Some("1250 cents were paid back"), "{ended:?}");
     Ok(())
+}
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> anyhow::Result<()> {
+    match std::env::args_os().nth(1) {
+        Some(folder) => go_on(Path::new(&folder), None).await.map(drop),
+        None => ask_and_go_on().await,
+    }
 }

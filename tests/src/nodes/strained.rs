@@ -17,6 +17,16 @@ async fn connected(url: &str) -> Result<Client, tokio_postgres::Error> {
     Ok(client)
 }
 
+/// A node, and somebody else with its tables at hand.
+async fn node_and_other(server: &PostgresServer) -> (Store, Client) {
+    let settings = settings();
+    let store = Store::connect(&server.url(), settings.clone()).await.unwrap();
+    define(&store).await;
+    let other = connected(&server.url()).await.unwrap();
+    other.batch_execute(&format!("SET search_path = {}", settings.schema)).await.unwrap();
+    (store, other)
+}
+
 fn one_call() -> Vec<Act> {
     let call = NewCall::new(queue(), LaneName::new("a").unwrap());
     vec![Act { enqueue: vec![call], ..Act::default() }]
@@ -47,11 +57,7 @@ async fn all_is_done_once_and_in_order_though_the_server_is_far_away() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_a_serialization_error_undid_is_done_again_and_once() {
     let server = PostgresServer::start();
-    let settings = settings();
-    let store = Store::connect(&server.url(), settings.clone()).await.unwrap();
-    define(&store).await;
-    let other = connected(&server.url()).await.unwrap();
-    other.batch_execute(&format!("SET search_path = {}", settings.schema)).await.unwrap();
+    let (store, other) = node_and_other(&server).await;
     other.batch_execute(&undone(2, "serialization_failure")).await.unwrap();
     let acted = store.act(one_call()).await.unwrap().remove(0);
     assert!(acted.is_ok(), "{acted:?}");
@@ -75,11 +81,7 @@ fn undone(first: u32, reason: &str) -> String {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_found_no_room_on_the_disk_is_done_once_there_is_some_and_others_are_told() {
     let server = PostgresServer::start();
-    let settings = settings();
-    let store = Store::connect(&server.url(), settings.clone()).await.unwrap();
-    define(&store).await;
-    let other = connected(&server.url()).await.unwrap();
-    other.batch_execute(&format!("SET search_path = {}", settings.schema)).await.unwrap();
+    let (store, other) = node_and_other(&server).await;
     other.batch_execute(&undone(1_000_000, "disk_full")).await.unwrap();
     let first = tokio::spawn({
         let store = store.clone();
@@ -133,11 +135,7 @@ async fn a_server_out_of_connections_loses_nothing_and_is_gone_on_with() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_a_deadlock_undid_is_done_again_and_once() {
     let server = PostgresServer::start_on(free_port(), &["deadlock_timeout=50ms"]);
-    let settings = settings();
-    let store = Store::connect(&server.url(), settings.clone()).await.unwrap();
-    define(&store).await;
-    let other = connected(&server.url()).await.unwrap();
-    other.batch_execute(&format!("SET search_path = {}", settings.schema)).await.unwrap();
+    let (store, other) = node_and_other(&server).await;
     other.batch_execute("BEGIN; LOCK TABLE calls IN ACCESS EXCLUSIVE MODE").await.unwrap();
     let asking = tokio::spawn({
         let store = store.clone();

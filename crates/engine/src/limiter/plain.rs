@@ -138,13 +138,40 @@ fn stand(rule: PlainRule<'_>, plain: Plain, now: Timestamp) -> Stand {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use crate::ask::toll;
+    use crate::clock::{Bell, Clock};
+    use crate::limiter::{Limiter, Settings};
     use std::sync::Arc;
+    use std::sync::atomic::{AtomicU64, Ordering};
+    use tollgate_core::{Limit, Span, Timestamp};
+
+    /// Reads whatever it is set to, as one does who read before others and was locked out meanwhile.
+    #[derive(Default)]
+    struct Reading(AtomicU64);
+
+    impl Clock for Reading {
+        fn now(&self) -> Timestamp {
+            Timestamp::from_nanos(self.0.load(Ordering::Relaxed))
+        }
+
+        fn wall(&self) -> Timestamp {
+            self.now()
+        }
+
+        fn wait(&self, _: &Arc<Bell>, _: Option<Timestamp>) {}
+    }
 
     #[test]
     fn a_clock_that_was_read_before_the_lock_is_not_before_what_was_decided_meanwhile() {
-        let mut shard = Shard::new(Arc::default(), None);
-        let [early, late] = [5, 9].map(Timestamp::from_nanos);
-        assert_eq!([late, early].map(|read| shard.moment(read)), [late, late]);
+        let clock = Arc::new(Reading::default());
+        let limiter = Limiter::new(Settings { clock: clock.clone(), ..Settings::default() });
+        let api = limiter.define("api", Limit::fixed_window(2, Span::from_secs(1))).unwrap();
+        let admits = |nanos| {
+            clock.0.store(nanos, Ordering::Relaxed);
+            limiter.try_consume(toll(&api, "acme")).is_ok()
+        };
+        assert!(admits(105), "the window opens");
+        assert!(admits(100), "it is open, also for who read the clock before");
+        assert!(!admits(101));
     }
 }

@@ -94,7 +94,7 @@ test("a run shows its graph and its timeline as it goes on, is cancelled and run
 });
 
 test("a run of a machine waits for a person, who approves it here", async () => {
-  const goOn = (data) => execute(process.env.TOLLGATE_APPROVAL, [], { env: { ...process.env, TOLLGATE_DATA: data } });
+  const goOn = (data) => execute(process.env.TOLLGATE_APPROVAL, [data]);
   const machines = await startServer({ prepare: goOn });
   await onPage(browser, machines, "#/runs", async (page) => {
     await page.getByRole("row").filter({ hasText: "refund" }).getByRole("link").click();
