@@ -163,20 +163,15 @@ async fn runs(gate: &Tollgate, (runs, left): (u32, u32), pays: Pays) -> anyhow::
     let flows = gate.flows();
     let numbers: Vec<u32> = (0..runs).collect();
     for numbers in numbers.chunks(TOGETHER) {
-        let mut begun = tokio::task::JoinSet::new();
-        for number in numbers {
+        let new = numbers.iter().map(|number| {
             let new = NewRun::new::<Counts>("count", Count { number: *number, left });
-            let new = match pays {
+            match pays {
                 Pays::Nothing => new,
                 Pays::Hot => new.pays(global("limit")),
                 Pays::Parted => new.pays(toll("limit", &part(*number))),
-            };
-            let flows = flows.clone();
-            begun.spawn(async move { flows.start(new).await });
-        }
-        while let Some(begun) = begun.join_next().await {
-            begun??;
-        }
+            }
+        });
+        flows.start_all(new).await.into_iter().collect::<Result<Vec<_>, _>>()?;
     }
     flows.worker(Counts(pays)).concurrency(HANDS).until_drained().run().await?;
     Ok(())

@@ -298,6 +298,15 @@ impl<S: Lanes + 'static> Engine<S> {
         self.parts.act(act).await
     }
 
+    /// Makes changes as [`Self::act_all`] does, also of what is Tollgate's own.
+    pub(crate) async fn act_all_own(
+        &self,
+        acts: Vec<Act>,
+    ) -> Result<Vec<Result<Acted, Error>>, Error> {
+        let answers = self.parts.store.act(acts).await?.into_iter();
+        Ok(answers.map(|answer| answer.map_err(Error::from)).collect())
+    }
+
     /// When it is looked for runs that go.
     pub(crate) fn sweeps(&self) -> &Sweeps {
         &self.parts.sweeps

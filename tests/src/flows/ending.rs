@@ -1,7 +1,9 @@
 //! How runs end: with a value, for a reason, by a hand; and what their keys are then.
 
 use super::*;
+use std::collections::BTreeSet;
 use tollgate::flows::{Begun, Cancelled, FlowError};
+use tollgate::global;
 
 #[tokio::test]
 async fn a_step_that_fails_or_panics_goes_to_the_handler_which_says_what_follows() {
@@ -71,6 +73,27 @@ async fn a_correlation_key_is_that_of_one_run_while_it_lives() {
     assert_ne!(third.run, first.run);
     assert_eq!(gives(&flows, &third.run).await, json!(3));
     working.stop().await;
+}
+
+#[tokio::test]
+async fn runs_that_begin_together_are_answered_in_their_order_and_each_by_itself() {
+    let opened = Opened::new().await;
+    let flows = opened.gate().flows();
+    let keyed = |n: u64| run("only", json!(n)).correlation("order-42");
+    let unknown = run("only", json!(0)).pays(global("nowhere"));
+    let begun = flows.start_all([run("only", json!(0)), keyed(1), unknown, keyed(2)]).await;
+    let [plain, first, refused, second] = begun.as_slice() else { panic!("{begun:?}") };
+    let [plain, first] = [plain, first].map(|begun| begun.as_ref().unwrap());
+    assert!(!plain.is_known && !first.is_known && refused.is_err(), "{begun:?}");
+    assert_eq!(*second.as_ref().unwrap(), Begun { run: first.run.clone(), is_known: true });
+    let working = work(&opened, |step| Ok(done(step.state)));
+    assert_eq!(gives(&flows, &plain.run).await, json!(0));
+    assert_eq!(gives(&flows, &first.run).await, json!(1));
+    working.stop().await;
+    let many = flows.start_all((0..2_500).map(|n| run("only", json!(n)))).await;
+    let ids: BTreeSet<_> = many.iter().map(|begun| &begun.as_ref().unwrap().run).collect();
+    assert_eq!(ids.len(), 2_500);
+    assert!(flows.start_all([]).await.is_empty());
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -11,10 +11,13 @@ use crate::error::Error;
 use serde::Serialize;
 use tollgate_core::contract::Lanes;
 use tollgate_core::flow::run::{Parent, Plan, Run, Stands};
-use tollgate_core::lanes::{Act, ActError, Backoff, NewCall, Payload, QueueSpec, Revision};
+use tollgate_core::lanes::{Act, ActError, Acted, Backoff, NewCall, Payload, QueueSpec, Revision};
 use tollgate_core::{
     Definition, LaneName, Limit, LimitName, Priority, QueueName, Span, Timestamp, UNITS_MAX,
 };
+
+/// Runs that begin together, so that others may act in between.
+const TOGETHER_MAX: usize = 1_000;
 
 /// A run to begin.
 #[derive(Debug, Clone)]
@@ -168,26 +171,95 @@ pub(super) fn spec() -> QueueSpec {
 impl<S: Lanes + 'static> Flows<S> {
     /// Begins a run, or says which one of its correlation key is there. Once answered, it lasts.
     pub async fn start(&self, run: NewRun) -> Result<Begun, Error> {
-        let queue = queue_of(&run.machine, run.version)?;
-        let key = run.correlation.as_ref().map(|key| correlation_key(&run.machine, key));
         for _ in 0..TRIES_MAX {
-            let wall = self.engine.wall();
-            let id = new_id(wall);
-            let act = run.clone().into_act(&id, None, wall)?;
-            match self.engine.act_own(act).await {
-                Ok(_) => return Ok(Begun { run: id, is_known: false }),
-                Err(Error::Act(ActError::UnknownQueue { .. })) => {
-                    self.engine.define_own_queue(&queue, spec()).await?;
-                }
-                Err(Error::Act(ActError::RevisionDiffers { .. })) => {
-                    if let Some(known) = self.named(key.as_deref()).await? {
-                        return Ok(Begun { run: known, is_known: true });
-                    }
-                }
-                Err(error) => return Err(error),
+            let (id, act) = self.first_act(&run)?;
+            let answer = self.engine.act_own(act).await;
+            if let Some(begun) = self.begun(&run, id, answer).await? {
+                return Ok(begun);
             }
         }
         Err(FlowError::Busy { run: run.correlation.unwrap_or_default() }.into())
+    }
+
+    /// Begins runs, each whatever becomes of the others; the answers in their order. A thousand of them share one
+    /// way to the store.
+    pub async fn start_all(
+        &self,
+        runs: impl IntoIterator<Item = NewRun>,
+    ) -> Vec<Result<Begun, Error>> {
+        let mut runs = runs.into_iter().peekable();
+        let mut answers = Vec::new();
+        while runs.peek().is_some() {
+            let together = runs.by_ref().take(TOGETHER_MAX).collect();
+            answers.extend(self.start_together(together).await);
+        }
+        answers
+    }
+
+    async fn start_together(&self, runs: Vec<NewRun>) -> Vec<Result<Begun, Error>> {
+        let (mut ids, mut acts) = (Vec::with_capacity(runs.len()), Vec::with_capacity(runs.len()));
+        for run in &runs {
+            ids.push(self.first_act(run).map(|(id, act)| {
+                acts.push(act);
+                id
+            }));
+        }
+        let acted = self.engine.act_all_own(acts).await;
+        let mut acted = acted.map(Vec::into_iter);
+        let mut answers = Vec::with_capacity(runs.len());
+        for (run, id) in runs.into_iter().zip(ids) {
+            answers.push(match (id, &mut acted) {
+                (Err(error), _) => Err(error),
+                (Ok(_), Err(error)) => Err(error.clone()),
+                (Ok(id), Ok(acted)) => match acted.next() {
+                    Some(acted) => self.begun_or_again(run, id, acted).await,
+                    None => self.start(run).await,
+                },
+            });
+        }
+        answers
+    }
+
+    async fn begun_or_again(
+        &self,
+        run: NewRun,
+        id: String,
+        acted: Result<Acted, Error>,
+    ) -> Result<Begun, Error> {
+        match self.begun(&run, id, acted).await? {
+            Some(begun) => Ok(begun),
+            None => self.start(run).await,
+        }
+    }
+
+    /// How a run begins, and what it is called then.
+    fn first_act(&self, run: &NewRun) -> Result<(String, Act), Error> {
+        let wall = self.engine.wall();
+        let id = new_id(wall);
+        let act = run.clone().into_act(&id, None, wall)?;
+        Ok((id, act))
+    }
+
+    /// What came of a run's first act; `None` if it is to be tried again.
+    async fn begun(
+        &self,
+        run: &NewRun,
+        id: String,
+        answer: Result<Acted, Error>,
+    ) -> Result<Option<Begun>, Error> {
+        match answer {
+            Ok(_) => Ok(Some(Begun { run: id, is_known: false })),
+            Err(Error::Act(ActError::UnknownQueue { queue, .. })) => {
+                self.engine.define_own_queue(&queue, spec()).await?;
+                Ok(None)
+            }
+            Err(Error::Act(ActError::RevisionDiffers { .. })) => {
+                let key = run.correlation.as_ref().map(|key| correlation_key(&run.machine, key));
+                let known = self.named(key.as_deref()).await?;
+                Ok(known.map(|run| Begun { run, is_known: true }))
+            }
+            Err(error) => Err(error),
+        }
     }
 
     /// The live run of a machine that has a correlation key.

@@ -48,6 +48,18 @@ impl Flows {
         self.inner()?.start(run).await
     }
 
+    /// Begins runs, each whatever becomes of the others; the answers in their order. A thousand of them share one
+    /// way to the store.
+    pub async fn start_all(
+        &self,
+        runs: impl IntoIterator<Item = NewRun>,
+    ) -> Vec<Result<Begun, Error>> {
+        match self.inner() {
+            Ok(inner) => inner.start_all(runs).await,
+            Err(error) => runs.into_iter().map(|_| Err(error.clone())).collect(),
+        }
+    }
+
     /// The live run of a machine that has a correlation key.
     pub async fn find(&self, machine: &str, correlation: &str) -> Result<Option<String>, Error> {
         self.inner()?.find(machine, correlation).await
