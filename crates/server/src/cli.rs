@@ -427,7 +427,9 @@ mod tests {
 
     /// The words of a line as a shell has them, without what is redirected.
     fn words(line: &str) -> Vec<String> {
-        let line = line.split(" > ").next().unwrap().split("   #").next().unwrap();
+        let ends =
+            |line: &str| [" > ", " || ", "   #"].iter().filter_map(|end| line.find(end)).min();
+        let line = &line[..ends(line).unwrap_or(line.len())];
         let mut words = vec![String::new()];
         let mut is_quoted = false;
         for letter in line.trim().chars() {

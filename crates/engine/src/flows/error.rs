@@ -27,9 +27,7 @@ pub enum FlowError {
         run: String,
     },
     /// It ended otherwise than by a step or a task that failed.
-    #[error(
-        "run {run} did not fail at a step or a task: say where it is to go on, with `rerun_from` or `rerun_with`"
-    )]
+    #[error("run {run} did not fail at a step or a task: say from which it is to go on")]
     DidNotFail {
         /// Which.
         run: String,

@@ -22,9 +22,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Pages whose snippets are run by somebody else.
-const ELSEWHERE: [(&str, &str); 3] = [
+const ELSEWHERE: [(&str, &str); 2] = [
     ("docs/backups.md", "run by `the_commands_of_the_document_run_in_their_order`"),
-    ("docs/cli.md", "read by `the_documents_know_every_command_and_no_other`"),
     ("docs/effect.md", "Rust alone, which the doctests run"),
 ];
 
@@ -36,8 +35,11 @@ fn root() -> PathBuf {
 fn runs(name: &str) {
     let page = Page::read(&root(), name);
     assert!(!page.blocks.is_empty(), "{name} has no snippets: leave it out");
-    let is_in_a_database = name.starts_with("docs/postgres");
-    let mut reader = if is_in_a_database { Reader::in_a_database() } else { Reader::new() };
+    let mut reader = match name {
+        "docs/postgres.md" | "docs/postgres-sql.md" => Reader::in_a_database(),
+        "docs/cli.md" => Reader::beside_a_database(),
+        _ => Reader::new(),
+    };
     for block in &page.blocks {
         if let Err(fault) = reader.take(block) {
             let Block { line, text, .. } = block;
@@ -66,6 +68,7 @@ pages! {
     the_recipes_run => "docs/recipes.md",
     coming_from_elsewhere_runs => "docs/coming-from.md",
     the_http_api_runs => "docs/http.md",
+    the_commands_run => "docs/cli.md",
     flows_run => "docs/flows.md",
     operating_runs => "docs/operating.md",
     postgres_runs => "docs/postgres.md",

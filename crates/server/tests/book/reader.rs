@@ -14,16 +14,31 @@ use tempfile::TempDir;
 /// Where pages say that the server is.
 const WRITTEN: [&str; 2] = ["localhost:8655", "127.0.0.1:8655"];
 
+/// Where pages say that a database is.
+const WRITTEN_DATABASE: &str = "postgres://tollgate@db/tollgate";
+
 /// Folders of a whole machine, and what stands for them in the reader's own.
-const FOLDERS: [(&str, &str); 2] =
-    [("/var/lib/tollgate", "tollgate-data"), ("/backup/", "backup-")];
+const FOLDERS: [(&str, &str); 4] = [
+    ("/var/lib/tollgate", "tollgate-data"),
+    ("/backup/", "backup-"),
+    ("/mnt/disk", "."),
+    ("/etc/bash_completion.d/", "completes-"),
+];
 
 /// What comes before each block of commands. Variables last from one block to the next. What a page says
-/// to start is running already; building, testing and the demonstration are not for here.
+/// to start is running already; building, testing and the demonstration are not for here. What goes on until
+/// it is ended gets a second.
 const BEFORE: &str = r#"
 set -aeo pipefail
 ! [ -f "$READER/variables" ] || . "$READER/variables"
-tollgate() { case $1 in serve|dev|demo) ;; *) command tollgate "$@" ;; esac; }
+tollgate() {
+  case $1 in
+    serve|dev|demo) ;;
+    events) timeout 1 tollgate "$@" || [ $? = 124 ] ;;
+    torture) command tollgate torture "$2" --seconds 1 ;;
+    *) command tollgate "$@" ;;
+  esac
+}
 curl() {
   local code=0 most=30
   case " $* " in *' -N '*) most=1 ;; esac
@@ -42,7 +57,7 @@ const LEFT_OUT: [&str; 2] = ["cargo ", "./test"];
 pub(crate) struct Reader {
     server: Child,
     address: String,
-    /// Where the server keeps all, if it is not in a folder.
+    /// Where the server keeps all, if it is not in a folder, or what all is copied to.
     database: Option<Database>,
     folder: TempDir,
     learned: Learned,
@@ -63,23 +78,27 @@ impl Drop for Reader {
 impl Reader {
     /// One whose server has a folder.
     pub(crate) fn new() -> Self {
-        Self::with(tempfile::tempdir().unwrap(), None)
+        Self::with(tempfile::tempdir().unwrap(), None, ["--data", "tollgate-data"])
+    }
+
+    /// One whose server has a folder, and who has a PostgreSQL beside it.
+    pub(crate) fn beside_a_database() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let database = Database::start(folder.path());
+        Self::with(folder, Some(database), ["--data", "tollgate-data"])
     }
 
     /// One whose server has a PostgreSQL of its own.
     pub(crate) fn in_a_database() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let database = Database::start(folder.path());
-        Self::with(folder, Some(database))
+        let url = database.url();
+        Self::with(folder, Some(database), ["--store", &url])
     }
 
-    fn with(folder: TempDir, database: Option<Database>) -> Self {
+    fn with(folder: TempDir, database: Option<Database>, kept_in: [&str; 2]) -> Self {
         let mut command = Command::new(env!("CARGO_BIN_EXE_tollgate"));
-        command.args(["serve", "--listen", "127.0.0.1:0"]);
-        match &database {
-            None => command.args(["--data", "tollgate-data"]),
-            Some(database) => command.env("TOLLGATE_STORE", database.url()),
-        };
+        command.args(["serve", "--listen", "127.0.0.1:0"]).args(kept_in);
         command.current_dir(&folder).env_remove("TOLLGATE_TOKEN").env("TOLLGATE_LOG", "warn");
         // Pages push to the server itself, for a reader has nothing else that listens.
         command.env("TOLLGATE_PUSH_ALLOW_ADDRESSES", "127.0.0.1");
@@ -239,7 +258,9 @@ impl Reader {
     /// A text of the page with the server and the folders that are here.
     fn here(&self, text: &str) -> String {
         let server = WRITTEN.map(|written| (written, self.address.as_str()));
-        let places = server.into_iter().chain(FOLDERS);
+        let database = self.database.as_ref().map(Database::url);
+        let database = database.iter().map(|url| (WRITTEN_DATABASE, url.as_str()));
+        let places = server.into_iter().chain(database).chain(FOLDERS);
         places.fold(text.to_owned(), |text, (written, here)| text.replace(written, here))
     }
 

@@ -90,8 +90,16 @@ pub(super) fn reason(reason: &Value, now: Timestamp) -> String {
         "lane_held" => "a dead call holds its lane".to_owned(),
         "not_due" => format!("not due: it joins its lane {}", when(reason, "until", now)),
         "resting" => format!("it failed, and is tried again {}", when(reason, "until", now)),
-        "lane_busy" => format!("{} of its lane are in flight", count("in_flight")),
-        "behind" => format!("{} of its lane go before it", count("calls")),
+        "lane_busy" => match count("in_flight").as_str() {
+            "1" => "1 of its lane is in flight".to_owned(),
+            many => format!("{many} of its lane are in flight"),
+        },
+        "behind" => match count("calls").as_str() {
+            "1" => "1 of its lane goes before it".to_owned(),
+            many => format!("{many} of its lane go before it"),
+        },
+        "no_worker" => "no worker asks for it".to_owned(),
+        "other" => "something else is in its way".to_owned(),
         "meter" => {
             let partition = match reason["partition"].as_str() {
                 Some(partition) => format!(" for {partition}"),
@@ -128,5 +136,16 @@ mod tests {
         let meter = json!({"reason": "meter", "limit": "stripe", "partition": "acme",
             "cause": "spent", "opens_at": "2023-11-14T22:13:23.2Z"});
         assert_eq!(reason(&meter, now), "limit stripe for acme: spent, opens in 3.2 s");
+    }
+
+    #[test]
+    fn every_reason_that_a_server_may_give_is_told_in_words() {
+        let api: Value = serde_json::from_str(include_str!("../../http/openapi.json")).unwrap();
+        let reasons = api["components"]["schemas"]["Reason"]["oneOf"].as_array().unwrap();
+        let codes = reasons.iter().map(|it| it["properties"]["reason"]["const"].as_str().unwrap());
+        for code in codes {
+            let told = reason(&json!({ "reason": code }), Timestamp::default());
+            assert!(!told.contains('{') && !told.contains('_'), "{code}: {told}");
+        }
     }
 }

@@ -1,10 +1,11 @@
 //! `tollgate events`, `tollgate history` and `tollgate audit`: what happened.
 
 use super::To;
-use super::answer::{list, page, text, when};
+use super::answer::{list, page, rules, text, when};
 use crate::cli::{Environment, Exit, output, shown};
 use clap::Args;
 use serde_json::Value;
+use std::collections::BTreeSet;
 use tollgate::{Span, Timestamp};
 use tollgate_client::path::{path, with_query};
 use tollgate_client::{CallId, EventsQuery, Told};
@@ -161,17 +162,39 @@ fn named(change: &Value, name: String) -> String {
 
 /// What a change made of what there was, or what an operator did.
 fn altered(change: &Value) -> String {
-    let shown = |field: &str| match &change[field] {
-        Value::Null => "-".to_owned(),
-        value => value.to_string(),
-    };
     match (change["action"].as_str(), change["for_ms"].as_u64()) {
         (Some(action), Some(for_ms)) => {
             let span = Span::from_millis(for_ms);
             format!("{action} for {span}: {}", text(change, "reason"))
         }
         (Some(action), None) => action.to_owned(),
-        (None, _) => format!("{} -> {}", shown("before"), shown("after")),
+        (None, _) => differing(&change["before"], &change["after"]),
+    }
+}
+
+/// What was, and what is: of a limit its rules, of all else the fields that were changed.
+fn differing(before: &Value, after: &Value) -> String {
+    let (Some(was), Some(is), false) = (before.as_object(), after.as_object(), is_limit(before))
+    else {
+        return format!("{} -> {}", or_none(before), or_none(after));
+    };
+    let fields: BTreeSet<&String> = was.keys().chain(is.keys()).collect();
+    let changed = fields.into_iter().filter(|field| was.get(*field) != is.get(*field));
+    let told = changed
+        .map(|field| format!("{field}: {} -> {}", or_none(&before[field]), or_none(&after[field])));
+    told.collect::<Vec<_>>().join(", ")
+}
+
+fn is_limit(value: &Value) -> bool {
+    value.get("rule").or(value.get("rules")).is_some()
+}
+
+fn or_none(value: &Value) -> String {
+    match value {
+        Value::Null => "-".to_owned(),
+        Value::String(text) => text.clone(),
+        limit if is_limit(limit) => rules(limit),
+        other => other.to_string(),
     }
 }
 
@@ -224,6 +247,21 @@ fn waits(event: &Value) -> String {
 mod tests {
     use super::*;
     use serde_json::json;
+
+    #[test]
+    fn a_change_is_told_by_what_it_changed() {
+        let bucket =
+            |limit| json!({"rule": "token_bucket", "limit": limit, "per": "1m", "burst": 9});
+        let queue = |lease| json!({"lease": lease, "order": "strict", "tolls": []});
+        for (before, after, told) in [
+            (bucket(5), bucket(6), "5 per 1m, burst 9 -> 6 per 1m, burst 9"),
+            (bucket(5), Value::Null, "5 per 1m, burst 9 -> -"),
+            (queue("30s"), queue("1m"), "lease: 30s -> 1m"),
+            (queue("30s"), json!({"order": "strict", "tolls": []}), "lease: 30s -> -"),
+        ] {
+            assert_eq!(altered(&json!({"before": before, "after": after})), told);
+        }
+    }
 
     #[test]
     fn a_report_stands_in_the_line_of_its_attempt() {

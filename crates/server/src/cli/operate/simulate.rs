@@ -68,24 +68,21 @@ fn described(when: &str, forecast: &Value) -> Vec<String> {
     let cut = if forecast["cut"] == true { ", and that is as far as it was looked" } else { "" };
     let what = match (waiting, started == waiting) {
         (0, _) => "nothing waits".to_owned(),
+        (1, true) => format!("1 call starts within {}", span(forecast, "last_ms")),
         (_, true) => format!("{waiting} calls start within {}", span(forecast, "last_ms")),
         (_, false) => format!("{started} of {waiting} calls start{cut}"),
     };
     let mut lines = vec![format!("{when}: {what}")];
     let lanes = list(forecast, "lanes");
     for lane in lanes.iter().take(LANES_SHOWN) {
-        let left = lane["waiting"].as_u64().unwrap_or_default()
-            - lane["started"].as_u64().unwrap_or_default();
-        let until = match left {
+        let count = |field: &str| lane[field].as_u64().unwrap_or_default();
+        let calls = if count("waiting") == 1 { "call" } else { "calls" };
+        let until = match count("waiting").saturating_sub(count("started")) {
             0 => format!("done after {}", span(lane, "last_ms")),
-            left => format!("{left} do not start"),
+            left => format!("{left} of them not started by then"),
         };
-        lines.push(format!(
-            "  {} {}: {} calls, {until}",
-            text(lane, "queue"),
-            text(lane, "lane"),
-            lane["waiting"]
-        ));
+        let place = format!("{} {}", text(lane, "queue"), text(lane, "lane"));
+        lines.push(format!("  {place}: {} {calls}, {until}", count("waiting")));
     }
     let more = number("lanes_count").saturating_sub(lanes.len().min(LANES_SHOWN) as u64);
     if more > 0 {
