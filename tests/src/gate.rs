@@ -17,7 +17,7 @@ use crate::kept::opened;
 use std::future::Future;
 use std::time::Duration;
 use tempfile::TempDir;
-use tokio::sync::oneshot;
+use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 use tollgate::lanes::{CallId, Explanation, Order, QueueSpec, Reason};
 use tollgate::{Call, Limit, ManualClock, Timestamp, Tollgate, toll};
@@ -98,6 +98,15 @@ fn call(lane: &str, body: &str) -> Call {
 /// A call that pays one unit.
 fn paying(lane: &str, body: &str) -> Call {
     call(lane, body).pays(toll("l", "p"))
+}
+
+/// Says that it was dropped.
+pub(crate) struct Dropped(pub(crate) mpsc::UnboundedSender<()>);
+
+impl Drop for Dropped {
+    fn drop(&mut self) {
+        let _ = self.0.send(());
+    }
 }
 
 fn is_in_flight(found: &Explanation) -> bool {

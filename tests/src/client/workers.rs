@@ -3,6 +3,7 @@
 
 use super::cut::Wire;
 use super::served::{PATIENCE, Served};
+use crate::gate::Dropped;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -177,15 +178,6 @@ async fn a_lease_is_renewed_while_the_handler_runs() {
     go_on.notify_one();
     served.until(async || is_empty(&served).await).await;
     assert_eq!((running.stop().await.lost, heard.try_recv().is_err()), (0, true));
-}
-
-/// Says that it was dropped.
-struct Dropped(mpsc::UnboundedSender<()>);
-
-impl Drop for Dropped {
-    fn drop(&mut self) {
-        let _ = self.0.send(());
-    }
 }
 
 #[tokio::test]

@@ -218,6 +218,32 @@ async fn a_claim_that_finds_nothing_ends_in_time() {
 }
 
 #[tokio::test]
+async fn a_handler_whose_lease_has_ended_is_dropped_and_its_call_is_made_again() {
+    let opened = Opened::with(Limit::per_second(10)).await;
+    let id = opened.gate().enqueue("q", call("a", "x")).await.unwrap();
+    let (told, mut dropped) = mpsc::unbounded_channel();
+    let (running, mut heard) = run(&opened, 1, move |job| {
+        let guard = Dropped(told.clone());
+        async move {
+            if job.attempt == 1 {
+                std::future::pending::<()>().await;
+            }
+            std::mem::forget(guard);
+            Outcome::done()
+        }
+    });
+    assert_eq!(hears(&mut heard).await, "x");
+    opened.is_so(id, is_in_flight).await;
+    // As if the machine had slept: no heartbeat came in time.
+    opened.clock.advance(Span::from_secs(31));
+    patiently(dropped.recv()).await.expect("the handler went on without a lease");
+    assert_eq!(hears(&mut heard).await, "x");
+    opened.ends(id).await;
+    let worked = running.stop().await;
+    assert_eq!((worked.started, worked.lost), (2, 1));
+}
+
+#[tokio::test]
 async fn what_follows_from_a_call_waits_for_room() {
     let opened = Opened::with(Limit::per_second(10)).await;
     let narrow = QueueSpec { depth_max: 1, ..QueueSpec::default() };

@@ -1,10 +1,13 @@
 //! A database that is gone for a while: it is said, nothing is lost, and all go on by themselves.
 
 use super::{define_queue, schema, server, until};
-use crate::gate::patiently;
+use crate::gate::{Dropped, patiently};
 use crate::push::upstream::{Upstream, status};
 use crate::servers::postgres::PostgresServer;
 use serde_json::json;
+use tokio::sync::mpsc;
+use tollgate::lanes::QueueSpec;
+use tollgate::{Call, Outcome, Span, Tollgate};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn while_the_database_is_gone_all_is_refused_and_then_nothing_is_lost() {
@@ -73,4 +76,33 @@ async fn workers_pushes_and_waiting_claims_go_on_after_an_outage() {
         answer.problem(503, "store_unreachable");
         assert_eq!(server.claim(&json!({"wait": "10s"})).await.len(), 1);
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_handler_whose_node_lost_the_database_is_dropped_when_its_lease_ends() {
+    let mut database = PostgresServer::start();
+    let gate = Tollgate::builder().prefix(&schema()).connect(&database.url()).await.unwrap();
+    gate.queue("q", QueueSpec::default()).await.unwrap();
+    gate.enqueue("q", Call::new("a")).await.unwrap();
+    let (told, mut dropped) = mpsc::unbounded_channel();
+    let (begins, mut begun) = mpsc::unbounded_channel();
+    let worker = gate.worker("q").lease(Span::from_secs(1)).until_drained();
+    let working = tokio::spawn(worker.run(move |job| {
+        begins.send(job.attempt).unwrap();
+        let guard = Dropped(told.clone());
+        async move {
+            if job.attempt == 1 {
+                std::future::pending::<()>().await;
+            }
+            std::mem::forget(guard);
+            Outcome::done()
+        }
+    }));
+    assert_eq!(patiently(begun.recv()).await, Some(1));
+    database.stop();
+    patiently(dropped.recv()).await.expect("the handler went on without a lease");
+    database.go_on();
+    assert_eq!(patiently(begun.recv()).await, Some(2));
+    let worked = patiently(working).await.unwrap().unwrap();
+    assert_eq!((worked.started, worked.lost), (2, 1));
 }

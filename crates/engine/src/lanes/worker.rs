@@ -1,14 +1,15 @@
 //! A worker: claims calls as it has hands free, runs a handler for each, and settles what comes of it.
 
+mod held;
 mod settling;
 
 use super::{Engine, Outcome, Parts};
 use crate::envelope::Envelope;
 use crate::error::Error;
+use held::{Held, Renewed};
 use settling::Settling;
 #[cfg(feature = "test-kit")]
 pub(crate) use settling::settle as settle_all;
-use std::collections::HashMap;
 use std::fmt;
 use std::future::{Future, pending};
 use std::pin::Pin;
@@ -170,13 +171,14 @@ impl<S: Lanes + 'static> Worker<S> {
             },
             handler: Arc::new(handler),
             running: JoinSet::new(),
-            leases: HashMap::new(),
+            held: Held::default(),
             settling: Settling::new(engine.clone()),
             worked: Worked::default(),
             engine,
             concurrency,
             lease,
-            start_by,
+            // What starts is held until the next heartbeat.
+            start_by: start_by.min(Span::from_nanos(lease.as_nanos() / 2)),
             is_draining,
             has_settled: false,
             failed: None,
@@ -195,8 +197,7 @@ struct Hands<S, H> {
     start_by: Span,
     is_draining: bool,
     running: JoinSet<Outcome>,
-    /// The starts whose handlers run.
-    leases: HashMap<Id, Lease>,
+    held: Held,
     settling: Settling<S>,
     worked: Worked,
     /// Something was settled since the queue was looked at.
@@ -216,7 +217,7 @@ where
 {
     async fn work(mut self, mut stop: Stop) -> Result<Worked, Error> {
         let mut claiming: Doing<Vec<Claimed>> = None;
-        let (mut is_stopping, mut is_renewing) = (false, None);
+        let (mut is_stopping, mut renewing, mut is_due_again) = (false, None, false);
         let mut beat = Box::pin(self.heartbeat());
         loop {
             let is_idle = self.running.is_empty() && self.settling.is_done();
@@ -260,12 +261,18 @@ where
                     Err(error) => self.failed = Some(error),
                 },
                 () = &mut beat => {
-                    is_renewing = self.renew();
+                    self.held.lose_expired(self.engine.clock_now());
+                    // One that is under way is not cut short, for then it may never be known what is held.
+                    is_due_again = renewing.is_some();
+                    renewing = renewing.or_else(|| self.renew());
                     beat = Box::pin(self.heartbeat());
                 }
-                renewed = ready(&mut is_renewing) => {
-                    is_renewing = None;
-                    self.failed = renewed.err().or(self.failed.take());
+                renewed = ready(&mut renewing) => {
+                    match renewed {
+                        Ok(renewed) => self.held.renewed(renewed),
+                        Err(error) => self.failed = Some(error),
+                    }
+                    renewing = if std::mem::take(&mut is_due_again) { self.renew() } else { None };
                 }
             }
         }
@@ -302,8 +309,9 @@ where
             }
             self.worked.started += 1;
             let handler = self.handler.clone();
+            let ends = job.started.plus(self.lease);
             let task = self.running.spawn(async move { handler(job).await.into() });
-            self.leases.insert(task.id(), lease);
+            self.held.hold(task, lease, ends);
         }
     }
 
@@ -311,51 +319,54 @@ where
     fn finish(&mut self, first: Result<(Id, Outcome), JoinError>) {
         let mut ended = Some(first);
         while let Some(one) = ended {
-            let (task, outcome) = match one {
-                Ok((task, outcome)) => (task, outcome),
-                Err(error) => {
-                    self.worked.panicked += 1;
-                    let call = self.leases.get(&error.id()).map(|lease| lease.call.0);
-                    tracing::error!(call, "a handler panicked: its call will be tried again");
-                    (error.id(), Outcome::retry())
-                }
-            };
-            if let Some(lease) = self.leases.remove(&task) {
-                self.has_settled |= outcome.is_settled();
-                if !outcome.is_settled() {
-                    self.settling.settle(lease, outcome);
-                }
+            let task = one.as_ref().map_or_else(JoinError::id, |(task, _)| *task);
+            if let Some(lease) = self.held.let_go(task) {
+                self.settle(lease, one.map(|(_, outcome)| outcome));
             }
             ended = self.running.try_join_next_with_id();
         }
     }
 
+    fn settle(&mut self, lease: Lease, ended: Result<Outcome, JoinError>) {
+        match ended {
+            Ok(outcome) if outcome.is_settled() => self.has_settled = true,
+            Ok(outcome) => self.settling.settle(lease, outcome),
+            // It was dropped, for its lease is lost: there is nothing to settle.
+            Err(error) if error.is_cancelled() => self.worked.lost += 1,
+            Err(_) => {
+                self.worked.panicked += 1;
+                let call = lease.call.0;
+                tracing::error!(call, "a handler panicked: its call will be tried again");
+                self.settling.settle(lease, Outcome::retry());
+            }
+        }
+    }
+
+    /// Ready when leases are to be renewed, or one has ended that could not be.
     fn heartbeat(&self) -> impl Future<Output = ()> + Send + use<S, H, F> {
         let every = Span::from_nanos((self.lease.as_nanos() / HEARTBEATS).max(1));
-        let pulse = &self.engine.parts.pulse;
-        pulse.sleep_until(self.engine.parts.pulse.clock.now().plus(every))
+        let next = self.engine.clock_now().plus(every);
+        let next = self.held.first_ends().map_or(next, |ends| ends.min(next));
+        self.engine.parts.pulse.sleep_until(next)
     }
 
     /// Holds the leases of all that is not settled.
-    fn renew(&self) -> Doing<()> {
-        let leases: Vec<_> = self.leases.values().copied().chain(self.settling.leases()).collect();
+    fn renew(&self) -> Doing<Renewed> {
+        let leases: Vec<_> = self.held.leases().chain(self.settling.leases()).collect();
         let (engine, lease) = (self.engine.clone(), self.lease);
+        let is_needed = !leases.is_empty();
         let renew = async move {
-            let held = loop {
+            loop {
+                let ends = engine.clock_now().plus(lease);
                 match engine.renew_leases(leases.clone(), lease).await {
                     Err(error) if error.may_pass() => engine.parts.rest(&error).await,
-                    answer => break answer?,
+                    answer => {
+                        let leases = leases.into_iter().zip(answer?).collect();
+                        return Ok(Renewed { leases, ends });
+                    }
                 }
-            };
-            for (lease, _) in leases.iter().zip(held).filter(|(_, is_held)| !is_held) {
-                tracing::warn!(
-                    call = lease.call.0,
-                    "a lease was lost: another worker may have the call"
-                );
             }
-            Ok(())
         };
-        let is_needed = !self.leases.is_empty() || self.settling.leases().next().is_some();
         is_needed.then(|| Box::pin(renew) as _)
     }
 }
