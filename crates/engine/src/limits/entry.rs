@@ -78,6 +78,7 @@ pub(crate) struct Entry {
     /// Orders locks: an entry's shards are numbered from here.
     pub(crate) id: u64,
     commons: Arc<Commons>,
+    /// Locked before any shard: who holds it to change the limit waits for each of them.
     config: Mutex<Config>,
     /// The meter without a partition, unless its word is lent.
     global: Mutex<Shard>,
@@ -148,12 +149,13 @@ impl Entry {
     }
 
     /// Locks the shards of several addresses, if nobody else is at one of them.
-    pub(crate) fn try_lock_many<'a>(
-        &self,
-        addresses: impl Iterator<Item = Address<'a>>,
-    ) -> Option<Guards<'_>> {
+    pub(crate) fn try_lock_many(&self, addresses: &[Address<'_>]) -> Option<Guards<'_>> {
+        if addresses.iter().any(|address| !address.key.is_empty()) {
+            // Made now, for that takes the lock of the configuration, which comes before those of shards.
+            self.partitions();
+        }
         let mut guards = Guards(std::array::from_fn(|_| None));
-        for address in addresses {
+        for &address in addresses {
             let guard = &mut guards.0[self.lock_order(address).1];
             if guard.is_none() {
                 *guard = Some(match address.key {
@@ -286,4 +288,39 @@ impl Guards<'_> {
 fn shard_index(hash: u64) -> usize {
     // From the middle: the top bits pick the segment, the low ones the slot.
     usize::try_from(hash >> 36).unwrap_or(0) & (SHARDS - 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::{Barrier, mpsc};
+    use std::thread;
+    use std::time::Duration;
+
+    #[test]
+    fn a_batch_with_the_first_partition_and_a_change_do_not_wait_for_each_other() {
+        let (ends, ended) = mpsc::channel();
+        thread::spawn(move || {
+            for id in 0..5_000 {
+                let entry = Entry::new("api".into(), id, Arc::default());
+                let one = Definition::new(Limit::concurrency(1)).map(Arc::new).unwrap();
+                let both_are_here = Barrier::new(2);
+                thread::scope(|scope| {
+                    scope.spawn(|| {
+                        let addresses = [None, Some("acme")].map(|name| entry.address(name));
+                        both_are_here.wait();
+                        entry.try_lock_many(&addresses).is_some()
+                    });
+                    both_are_here.wait();
+                    entry.edit(Edit::Define(one), "test", Now::default());
+                });
+            }
+            ends.send(()).unwrap();
+        });
+        assert_eq!(
+            ended.recv_timeout(Duration::from_secs(120)),
+            Ok(()),
+            "they wait for each other"
+        );
+    }
 }
