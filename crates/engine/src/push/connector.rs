@@ -20,6 +20,9 @@ use tower_service::Service;
 
 /// How long an address is tried if there are others.
 const CONNECT_MAX: Duration = Duration::from_secs(3);
+/// How long it may take until there is a connection, whoever waits for it: one that is begun goes on when another is
+/// free before it, and would hold its socket for as long as the other side likes.
+const OPEN_MAX: Duration = Duration::from_secs(30);
 
 /// Opens connections.
 #[derive(Clone)]
@@ -36,6 +39,14 @@ impl Connector {
     }
 
     async fn connect(self, uri: Uri) -> io::Result<TokioIo<Stream>> {
+        let opened = timeout(OPEN_MAX, self.open(uri)).await;
+        opened.unwrap_or_else(|_| {
+            let late = format!("there was no connection within {} s", OPEN_MAX.as_secs());
+            Err(io::Error::new(io::ErrorKind::TimedOut, late))
+        })
+    }
+
+    async fn open(self, uri: Uri) -> io::Result<TokioIo<Stream>> {
         let host = uri.host().unwrap_or_default();
         let host = host.strip_prefix('[').and_then(|it| it.strip_suffix(']')).unwrap_or(host);
         let is_https = uri.scheme_str() == Some("https");
@@ -88,6 +99,8 @@ impl Service<Uri> for Connector {
 mod tests {
     use super::super::address::AddressPolicy;
     use super::*;
+    use parking_lot::Mutex;
+    use std::collections::VecDeque;
     use std::net::IpAddr;
     use tokio::net::TcpListener;
     use tokio_rustls::rustls::crypto::ring;
@@ -103,7 +116,12 @@ mod tests {
         let config = config.with_safe_default_protocol_versions().unwrap();
         let config = config.with_root_certificates(RootCertStore::empty()).with_no_client_auth();
         let tls = TlsConnector::from(Arc::new(config));
-        Connector::new(Resolver::told(policy, answers), tls, 1 << 20)
+        let answers = Mutex::new(VecDeque::from(answers));
+        let names = move |_| -> Pin<Box<dyn Future<Output = _> + Send>> {
+            let answer = answers.lock().pop_front().unwrap_or_default();
+            Box::pin(async { Ok(answer) })
+        };
+        Connector::new(Resolver::asking(policy, names), tls, 1 << 20)
     }
 
     /// Listeners at one port of the address that is allowed and of the one that is not.
@@ -133,6 +151,16 @@ mod tests {
         assert!(error.contains("127.0.0.2 is a loopback address"), "{error}");
         assert!(is_left_alone(&forbidden).await);
         assert_eq!(peer(&connector.call(uri).await.unwrap()), ALLOWED);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_connection_that_does_not_come_about_is_given_up() {
+        let (_allowed, _, uri) = listeners().await;
+        let uri = uri.to_string().replace("http:", "https:").parse().unwrap();
+        // It is let in, and nobody ever speaks to it.
+        let error = connector([vec![ALLOWED]]).call(uri).await.err().unwrap();
+        assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+        assert_eq!(error.to_string(), "there was no connection within 30 s");
     }
 
     #[tokio::test]
