@@ -7,7 +7,7 @@ use std::sync::Arc;
 use tokio_postgres::Client;
 use tollgate::store::Store;
 use tollgate_core::contract::{Configure, Lanes, Meters};
-use tollgate_core::lanes::{Act, Claim, Claimed, Order, QueueSpec, Settle, Settlement};
+use tollgate_core::lanes::{Act, Claim, Claimed, Order, QueueSpec, QueueToll, Settle, Settlement};
 use tollgate_core::{Definition, Limit, LimitName, Now, QueueName, Span, Timestamp};
 use tollgate_stores::postgres::DatabaseSettings;
 
@@ -205,6 +205,19 @@ async fn a_refused_call_says_why_and_comes_when_it_can() {
     define_limit(&store, "stripe").await;
     assert_eq!(bodies(&store, 1).await, ["1"]);
     all_are_taken(&application).await;
+}
+
+#[tokio::test]
+async fn a_refusal_that_names_what_the_server_has_no_text_for_stops_nobody() {
+    let (_, store, application) = stage().await;
+    let limit = LimitName::new("a\0b").unwrap();
+    let tolls = vec![QueueToll::new(limit)];
+    define(&store, "odd", QueueSpec { tolls, ..QueueSpec::default() }).await;
+    let ticket = enqueue(&application, "'odd', 'acme', '1'").await;
+    let said = refusal(&application, ticket).await;
+    assert_eq!(said, "there is no limit a\u{2400}b: define it first");
+    enqueue(&application, "'q', 'acme', '2'").await;
+    assert_eq!(bodies(&store, 1).await, ["2"]);
 }
 
 #[tokio::test]

@@ -1,7 +1,7 @@
 //! A server that is far away, or where others are in the way: all is done, once, and in order.
 
 use super::load::{Load, define, queue, surely};
-use super::settings;
+use super::{eventually, settings};
 use crate::servers::free_port;
 use crate::servers::postgres::PostgresServer;
 use crate::servers::proxy::{Manner, Proxy, moment};
@@ -132,6 +132,25 @@ async fn a_server_out_of_connections_loses_nothing_and_is_gone_on_with() {
 }
 
 /// Whoever waits first is the one whom the server undoes: here the node.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_that_lets_it_not_in_for_a_while_is_gone_on_with() {
+    let server = PostgresServer::start();
+    let (_, other) = node_and_other(&server).await;
+    other.batch_execute("CREATE ROLE app SUPERUSER LOGIN").await.unwrap();
+    let url = server.url().replace("://postgres@", "://app@");
+    let store = Store::connect(&url, settings()).await.unwrap();
+    define(&store).await;
+    let locked_out = "ALTER ROLE app NOLOGIN;
+         SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'app'";
+    other.batch_execute(locked_out).await.unwrap();
+    let told = store.act(one_call()).await.unwrap_err();
+    let StoreError::Unreachable { reason } = &told else { panic!("{told:?}") };
+    assert!(reason.contains("(28000): check user and password"), "{reason}");
+    other.batch_execute("ALTER ROLE app LOGIN").await.unwrap();
+    let acted = eventually(|| async { store.act(one_call()).await.ok() }).await.remove(0);
+    assert!(acted.is_ok(), "{acted:?}");
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_a_deadlock_undid_is_done_again_and_once() {
     let server = PostgresServer::start_on(free_port(), &["deadlock_timeout=50ms"]);

@@ -38,6 +38,10 @@ pub struct Elsewhere {
     pub is_all: bool,
 }
 
+fn not_understood(error: &Error) {
+    tracing::warn!(%error, "what another node changed is not understood here");
+}
+
 impl<S: Lanes + Clone + 'static> Engine<S> {
     /// Drives a store that others drive, too, by the store's clock. What the others change is told one
     /// after the other.
@@ -65,7 +69,7 @@ impl<S: Lanes + Clone + 'static> Engine<S> {
                 let news = changed().await;
                 while let Err(error) = heeding.heed(&news).await {
                     if !error.may_pass() {
-                        tracing::warn!(%error, "what another node changed is not understood here");
+                        not_understood(&error);
                         break;
                     }
                     tracing::debug!(%error, "what another node changed cannot be read yet");
@@ -112,15 +116,24 @@ impl<S: Lanes + 'static> Parts<S> {
             self.queues.notify_one();
         }
         for key in records {
-            if let Some(limit) = key.strip_prefix(LIMITS) {
-                self.learn_changed(&LimitName::new(limit)?).await?;
-            } else if let Some(schedule) = key.strip_prefix(SCHEDULES) {
-                self.learn_schedule(schedule).await?;
-            } else if let Some(run) = RUNS.iter().find_map(|prefix| key.strip_prefix(*prefix)) {
-                self.runs.told(run);
-            } else {
-                self.elsewhere.told_each(|prefix| key.starts_with(prefix));
+            match self.heed_record(key).await {
+                // The others may be understood.
+                Err(error) if !error.may_pass() => not_understood(&error),
+                heeded => heeded?,
             }
+        }
+        Ok(())
+    }
+
+    async fn heed_record(self: &Arc<Self>, key: &str) -> Result<(), Error> {
+        if let Some(limit) = key.strip_prefix(LIMITS) {
+            self.learn_changed(&LimitName::new(limit)?).await?;
+        } else if let Some(schedule) = key.strip_prefix(SCHEDULES) {
+            self.learn_schedule(schedule).await?;
+        } else if let Some(run) = RUNS.iter().find_map(|prefix| key.strip_prefix(*prefix)) {
+            self.runs.told(run);
+        } else {
+            self.elsewhere.told_each(|prefix| key.starts_with(prefix));
         }
         Ok(())
     }

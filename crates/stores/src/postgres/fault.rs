@@ -70,6 +70,14 @@ pub(super) fn of(error: Error) -> StoreError {
     }
 }
 
+/// What to tell of a store that is open: the server is asked again, whatever it says, and so may be who asks here.
+pub(super) fn while_open(error: StoreError) -> StoreError {
+    match error {
+        StoreError::Failed { reason } => StoreError::Unreachable { reason },
+        other => other,
+    }
+}
+
 /// What to tell of a url that cannot be read. The url is not shown: it may hold a password.
 pub(super) fn of_url(error: Error) -> StoreError {
     StoreError::Failed { reason: format!("the url of PostgreSQL cannot be read: {}", deep(&error)) }

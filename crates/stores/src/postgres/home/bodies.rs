@@ -67,9 +67,9 @@ impl Bodies {
 
     async fn read_some(&self, wanted: &[(CallId, u64)]) -> Answer<Vec<Body>> {
         let ids: Vec<i64> = wanted.iter().map(|(id, _)| number(id.0)).collect();
-        let session = self.pool.session().await?;
+        let session = self.pool.session().await.map_err(fault::while_open)?;
         let rows = session.client().query_typed(&self.sql, &[(&ids, Type::INT8_ARRAY)]).await;
-        let rows = rows.map_err(fault::of)?;
+        let rows = rows.map_err(|error| fault::while_open(fault::of(error)))?;
         session.keep();
         let mut found = HashMap::with_capacity(rows.len());
         for row in rows {

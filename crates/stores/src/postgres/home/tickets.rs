@@ -310,7 +310,9 @@ impl Changes {
     }
 
     /// Says why a ticket is not taken, unless that is what it says.
-    pub(super) fn refuse(&mut self, ticket: &Ticket, reason: String, is_held: bool) {
+    pub(super) fn refuse(&mut self, ticket: &Ticket, reason: &str, is_held: bool) {
+        // It may name a limit, which is called anything.
+        let reason = shown(reason);
         if ticket.refused.as_ref() != Some(&reason) {
             self.refused.push(ticket.number);
             self.reasons.push(reason);

@@ -35,9 +35,9 @@ impl Writer {
     /// node wrote, if it did.
     async fn let_go(&mut self, is_own: bool) -> Result<(), StoreError> {
         let link = self.link.as_ref().ok_or_else(cut)?;
-        within(self.means.patience, link.roll_back()).await.map_err(Trouble::told)?;
+        within(self.means.patience, link.roll_back()).await.map_err(Trouble::told_while_open)?;
         if self.safe < self.last.0 || is_own {
-            within(self.means.patience, link.flush()).await.map_err(Trouble::told)?;
+            within(self.means.patience, link.flush()).await.map_err(Trouble::told_while_open)?;
             self.safe = self.last.0;
         }
         Ok(())

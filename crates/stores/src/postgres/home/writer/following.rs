@@ -38,6 +38,14 @@ impl Trouble {
             Self::Other(error) => error,
         }
     }
+
+    /// Once the store is open, only what cannot be read is for good.
+    pub(super) fn told_while_open(self) -> StoreError {
+        match self {
+            Self::Database(error) => fault::while_open(fault::of(error)),
+            Self::Other(error) => error,
+        }
+    }
 }
 
 impl Writer {
@@ -57,7 +65,7 @@ impl Writer {
 
     pub(super) fn put_down(&mut self, trouble: Trouble) -> StoreError {
         self.link = None;
-        trouble.told()
+        trouble.told_while_open()
     }
 
     /// Locks all others out, lets happen what they wrote, and reads the clock.

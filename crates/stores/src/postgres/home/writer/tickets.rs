@@ -108,7 +108,7 @@ impl Writer {
             if ticket.is_behind || full.contains(&ticket.queue) {
                 is_well = false;
                 if !ticket.is_held {
-                    cargo.batch.tickets.refuse(&ticket, behind(&ticket.queue), true);
+                    cargo.batch.tickets.refuse(&ticket, &behind(&ticket.queue), true);
                 }
                 continue;
             }
@@ -120,7 +120,7 @@ impl Writer {
                 continue;
             };
             is_well = false;
-            cargo.batch.tickets.refuse(&ticket, reason, is_full);
+            cargo.batch.tickets.refuse(&ticket, &reason, is_full);
             if is_full {
                 full.insert(ticket.queue);
             }
