@@ -274,22 +274,24 @@ impl<S: Lanes + 'static> Flows<S> {
         Err(FlowError::Busy { run: run.to_owned() }.into())
     }
 
-    /// Makes an act; a queue or a store that is full is waited for.
+    /// Makes an act; a queue without room is waited for, and so is a store that is away, each for its own while.
     pub(super) async fn act_when_there_is_room(&self, act: Act) -> Result<(), Error> {
-        for _ in 0..TRIES_MAX {
+        let (mut had_no_room, mut was_away) = (0, 0);
+        loop {
             match self.engine.act_own(act.clone()).await {
                 Ok(_) => return Ok(()),
-                Err(error @ Error::Act(ActError::QueueFull { .. })) => {
+                Err(error @ Error::Act(ActError::QueueFull { .. })) if had_no_room < TRIES_MAX => {
+                    had_no_room += 1;
                     tracing::warn!(%error, "what follows in a run waits for room");
                 }
-                Err(error) if error.may_pass() => {
+                Err(error) if error.may_pass() && was_away < TRIES_MAX => {
+                    was_away += 1;
                     tracing::warn!(%error, "what follows in a run waits for the store");
                 }
                 Err(error) => return Err(error),
             }
             self.engine.rest(FULL).await;
         }
-        self.engine.act_own(act).await.map(|_| ())
     }
 }
 

@@ -108,6 +108,15 @@ impl Ticks {
         self.changed.notify_one();
     }
 
+    /// These calls came of a tick; if none follows, the schedule is gone.
+    fn ticked(&self, name: &str, next: Option<Timestamp>, calls: Vec<CallId>) {
+        if next.is_none() {
+            return self.forget(name);
+        }
+        self.set(name, next);
+        self.book.lock().calls.insert(name.to_owned(), calls);
+    }
+
     /// The schedule is gone.
     fn forget(&self, name: &str) {
         self.set(name, None);
@@ -330,9 +339,8 @@ impl<S: Lanes + 'static> Parts<S> {
         let handed_in = self.hand_in(name, act(&moved, vec![call])?, limits).await;
         match handed_in {
             Ok(acted) => {
-                self.ticks.book.lock().calls.insert(name.to_owned(), acted.enqueued.clone());
                 tracing::debug!(schedule = name, calls = ?acted.enqueued, "ticked");
-                self.ticks.set(name, next);
+                self.ticks.ticked(name, next, acted.enqueued);
                 Ok(())
             }
             // Someone else saw to it, or changed it: looked at again.
@@ -444,4 +452,21 @@ fn key(name: &str) -> Result<Key, AskError> {
 fn read(key: &Key, record: &Record) -> Result<Schedule, Error> {
     let name = key.strip_prefix(PREFIX).unwrap_or(key);
     ScheduleRecord::read(name, &record.bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn schedules_that_tick_once_leave_nothing_behind() {
+        let ticks = Ticks::default();
+        for number in 0..1_000 {
+            let name = number.to_string();
+            ticks.set(&name, Some(Timestamp::default()));
+            ticks.ticked(&name, None, vec![CallId(number)]);
+        }
+        let book = ticks.book.lock();
+        assert_eq!((book.ticks.len(), book.by_name.len(), book.calls.len()), (0, 0, 0));
+    }
 }

@@ -172,9 +172,10 @@ test("thousands of events at once leave the page smooth and its memory bounded",
     }
     await page.getByText(/6,00\d events heard/).waitFor();
     assert.ok((await page.getByRole("row").count()) < 100, "only rows in sight are drawn");
+    // Ten a second and one at either end: the first may have been on its way when it began to be counted.
     const { paints, most } = await page.evaluate(() => ({
       paints: window.paints,
-      most: (performance.now() - window.began) / 100 + 1,
+      most: (performance.now() - window.began) / 100 + 2,
     }));
     assert.ok(paints > 0 && paints <= most, `it was painted ${paints} times, and ${most} were enough`);
   }));

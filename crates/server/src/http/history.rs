@@ -70,9 +70,15 @@ impl Readers {
             tracing::error!(%error, "history was not read");
             Problem::new(kinds::STORE_FAILED, "history could not be read: ask again")
         };
-        let _turn = self.0.acquire().await.map_err(|error| failed(&error))?;
+        let turn = self.0.clone().acquire_owned().await.map_err(|error| failed(&error))?;
         let runtime = Handle::current();
-        let read = tokio::task::spawn_blocking(move || runtime.block_on(reading)).await;
+        // It goes on when whoever asked has gone, and so does the turn.
+        let read = tokio::task::spawn_blocking(move || {
+            let read = runtime.block_on(reading);
+            drop(turn);
+            read
+        });
+        let read = read.await;
         Ok(read.map_err(|error| failed(&error))??)
     }
 }
@@ -116,5 +122,33 @@ impl EndWire {
             Self::Superseded => End::Superseded,
             Self::Dropped => End::Dropped,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tokio::sync::mpsc;
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+    async fn who_leaves_keeps_the_turn_until_it_is_read() {
+        let (readers, free) = (Readers::default(), Arc::new(Semaphore::new(0)));
+        let (begins, mut begun) = mpsc::unbounded_channel();
+        for _ in 0..READERS_MAX {
+            let (readers, free, begins) = (readers.clone(), free.clone(), begins.clone());
+            let reading = async move {
+                begins.send(()).unwrap();
+                drop(free.acquire().await);
+                Ok(())
+            };
+            let asked = tokio::spawn(async move { readers.read(reading).await });
+            begun.recv().await.unwrap();
+            asked.abort();
+            assert!(asked.await.unwrap_err().is_cancelled());
+        }
+        let turns = readers.0.available_permits();
+        free.add_permits(READERS_MAX);
+        assert_eq!(turns, 0);
+        assert!(readers.read(async { Ok(()) }).await.is_ok());
     }
 }

@@ -153,6 +153,7 @@ impl Slices {
     /// Takes back those of a limit: it may hold less from now on. What was consumed ahead is before that
     /// in the journal, and lasts if that does.
     pub(crate) fn take_back_of(&mut self, limit: &LimitName, scheduler: &mut Scheduler) {
+        self.round.retain(|(of, _)| of != limit);
         let taken = self.meters.extract_if(|(of, _), _| of == limit);
         for (meter, slice) in taken {
             if slice.recorded > 0 {
@@ -210,5 +211,21 @@ impl Ahead {
         self.asks += later.asks;
         self.consumed.extend(later.consumed);
         self.recorded.extend(later.recorded);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_limit_that_changes_again_and_again_leaves_nothing_behind() {
+        let (mut slices, mut scheduler) = (Slices::default(), Scheduler::new());
+        let limit = LimitName::new("api").unwrap();
+        for _ in 0..10_000 {
+            slices.used((limit.clone(), None), &mut scheduler, Now::default());
+            slices.take_back_of(&limit, &mut scheduler);
+        }
+        assert_eq!((slices.meters.len(), slices.round.len()), (0, 0));
     }
 }

@@ -72,6 +72,8 @@ struct Settled {
     lease: Lease,
     act: Act,
     otherwise: Option<Act>,
+    /// How often it was refused for want of room.
+    had_no_room: u32,
 }
 
 /// Settles starts; says how many leases were lost.
@@ -87,14 +89,13 @@ pub(crate) async fn settle<S: Lanes + 'static>(
             tracing::error!(call = lease.call.0, %error, "what follows from a call cannot be done");
             alone.clone().unwrap_or_else(|| failed(lease))
         });
-        acts.push(Settled { lease, act, otherwise: alone });
+        acts.push(Settled { lease, act, otherwise: alone, had_no_room: 0 });
     }
-    let (mut lost, mut tries) = (0, 0);
+    let mut lost = 0;
     while !acts.is_empty() {
         if engine.parts.pulse.has_ended() {
             return Err(ended().into());
         }
-        tries += 1;
         let told = acts.iter().map(|settled| settled.act.clone()).collect();
         match engine.store().act(told).await {
             Ok(answers) => {
@@ -102,7 +103,7 @@ pub(crate) async fn settle<S: Lanes + 'static>(
                 let refused = acts.into_iter().zip(answers).filter_map(|(settled, answer)| {
                     let error = answer.err()?;
                     waits_for_room |= matches!(error, ActError::QueueFull { .. });
-                    again(settled, &error, tries, &mut lost)
+                    again(settled, &error, &mut lost)
                 });
                 acts = refused.collect();
                 if waits_for_room {
@@ -123,7 +124,7 @@ pub(crate) async fn settle<S: Lanes + 'static>(
 /// What is tried in place of an act that was refused. A queue that is full is waited for, for a while: the
 /// call stays leased meanwhile. If what follows from a call cannot be done, it is not done either, unless
 /// it stands alone.
-fn again(mut settled: Settled, error: &ActError, tries: u32, lost: &mut u64) -> Option<Settled> {
+fn again(mut settled: Settled, error: &ActError, lost: &mut u64) -> Option<Settled> {
     let call = settled.lease.call.0;
     match error {
         // Its own is the last.
@@ -132,15 +133,16 @@ fn again(mut settled: Settled, error: &ActError, tries: u32, lost: &mut u64) -> 
             tracing::warn!(call, "a call came too late to be settled: its lease was lost");
             None
         }
-        ActError::QueueFull { .. } if tries < ROOM_TRIES => {
+        ActError::QueueFull { .. } if settled.had_no_room < ROOM_TRIES => {
+            settled.had_no_room += 1;
             tracing::warn!(call, %error, "what follows from a call waits for room");
             Some(settled)
         }
         // What it follows from was taken back meanwhile.
         ActError::RecordMissing { .. } if settled.otherwise.is_some() => {
             tracing::debug!(call, %error, "a call is settled without what would follow");
-            let Settled { lease, otherwise, .. } = settled;
-            otherwise.map(|act| Settled { lease, act, otherwise: None })
+            let otherwise = settled.otherwise.take();
+            otherwise.map(|act| Settled { act, ..settled })
         }
         ActError::NotPaid { limit, .. } => {
             tracing::error!(call, %error, "a cost is left out: the call paid nothing there");
@@ -151,9 +153,9 @@ fn again(mut settled: Settled, error: &ActError, tries: u32, lost: &mut u64) -> 
         }
         _ => {
             tracing::error!(call, %error, "what follows from a call was refused: it is settled without, or tried again");
-            let Settled { lease, otherwise, .. } = settled;
-            let act = otherwise.unwrap_or_else(|| failed(lease));
-            Some(Settled { lease, act, otherwise: None })
+            let otherwise = settled.otherwise.take();
+            let act = otherwise.unwrap_or_else(|| failed(settled.lease));
+            Some(Settled { act, ..settled })
         }
     }
 }
