@@ -269,12 +269,13 @@ pub trait Lanes: Meters {
         most: usize,
     ) -> impl Future<Output = Answer<EventPage>> + Send;
 
-    /// That a call was accepted, where its queue [tells](QueueSpec::tells_accepted) that, what came of its
+    /// Of each of these calls that it was accepted, where its queue [tells](QueueSpec::tells_accepted) that, what came of its
     /// attempts and how it ended, oldest first, as long as that is kept. One that
     /// was dead and is revived, cancelled or dropped has an end for each.
-    fn history_of(&self, call: CallId) -> impl Future<Output = Answer<Vec<Event>>> + Send;
+    fn histories(&self, calls: Vec<CallId>)
+    -> impl Future<Output = Answer<Vec<Vec<Event>>>> + Send;
 
-    /// As [`Self::history_of`] of many calls, newest first, as long as that is kept.
+    /// As [`Self::histories`] of all calls, newest first, as long as that is kept.
     fn history(&self, query: HistoryQuery) -> impl Future<Output = Answer<HistoryPage>> + Send;
 
     /// Queues by name, after one, up to [`PAGE_MAX`].

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use tokio_postgres::{Client, NoTls};
 use tollgate::store::Store;
 use tollgate::{Now, Span, Timestamp};
-use tollgate_core::contract::{Answer, HistoryQuery, Lanes};
+use tollgate_core::contract::{HistoryQuery, Lanes};
 use tollgate_core::lanes::act::REPORT_BYTES_MAX;
 use tollgate_core::lanes::{
     Act, CallId, Claim, End, Event, NewCall, QueueSpec, Settle, Settlement,
@@ -79,11 +79,11 @@ async fn say(client: &Client, settings: &DatabaseSettings, sql: &str) -> i64 {
 }
 
 /// Asks until it is answered, as it is once a server is back, and until there is something.
-async fn until_told(asking: impl AsyncFn() -> Answer<Vec<Event>>) -> Vec<Event> {
+async fn until_told(store: &Store, call: CallId) {
     let mut last = None;
     for _ in 0..500 {
-        match asking().await {
-            Ok(events) if !events.is_empty() => return events,
+        match store.histories(vec![call]).await {
+            Ok(histories) if !histories[0].is_empty() => return,
             other => last = Some(other),
         }
         let pause = std::time::Duration::from_millis(20);
@@ -111,12 +111,12 @@ async fn nodes_see_what_each_other_told_in_the_order_in_which_it_happened() {
     let id = enqueue(&one, &["a"]).await[0];
     settle(&one, Settlement::Retry(Some(Span::ZERO)), b"first").await;
     settle(&two, Settlement::Done, b"second").await;
-    two.history_of(id).await.unwrap();
-    let told = one.history_of(id).await.unwrap();
+    two.histories(vec![id]).await.unwrap().remove(0);
+    let told = one.histories(vec![id]).await.unwrap().remove(0);
     assert_eq!(told.len(), 3, "{told:?}");
     assert!(told.is_sorted_by_key(|event| event.at.at), "{told:?}");
     assert_eq!(told[2].end(), Some(End::Done));
-    assert_eq!(two.history_of(id).await.unwrap(), told);
+    assert_eq!(two.histories(vec![id]).await.unwrap().remove(0), told);
     let pages = [one.history(everything()).await, two.history(everything()).await];
     let [first, second] = pages.map(Result::unwrap);
     assert_eq!((first.events.len(), &first), (3, &second));
@@ -195,12 +195,12 @@ async fn a_node_without_history_tells_none_and_leaves_what_others_keep() {
     let two = node(&DatabaseSettings { history: HistorySettings::OFF, ..settings }).await;
     define(&one).await;
     let id = done(&one).await;
-    assert_eq!(one.history_of(id).await.unwrap().len(), 2);
+    assert_eq!(one.histories(vec![id]).await.unwrap().remove(0).len(), 2);
     let untold = done(&two).await;
-    assert_eq!(two.history_of(id).await.unwrap(), []);
+    assert_eq!(two.histories(vec![id]).await.unwrap().remove(0), []);
     drop(two);
-    assert_eq!(one.history_of(untold).await.unwrap(), []);
-    assert_eq!(one.history_of(id).await.unwrap().len(), 2);
+    assert_eq!(one.histories(vec![untold]).await.unwrap().remove(0), []);
+    assert_eq!(one.histories(vec![id]).await.unwrap().remove(0).len(), 2);
 }
 
 #[tokio::test]
@@ -269,7 +269,7 @@ async fn a_lane_with_a_zero_in_its_name_is_found_and_told_from_one_that_looks_li
         let query = HistoryQuery { lane: Some(lane(name)), most: 2, ..everything() };
         let found = store.history(query).await.unwrap();
         assert_eq!(calls(&found.events), [*id, *id], "{name:?}");
-        assert_eq!(store.history_of(*id).await.unwrap()[0].lane, lane(name));
+        assert_eq!(store.histories(vec![*id]).await.unwrap()[0][0].lane, lane(name));
     }
     let shown = "SELECT count(*) FROM SCHEMA.history WHERE lane = U&'a\\2400b'";
     // An attempt and the end that came with it are one row.
@@ -313,7 +313,7 @@ async fn what_comes_while_the_database_is_away_is_written_later() {
     assert!(killed.success());
     // One of its processes was killed: it ends all others, and recovers.
     assert!(client.query("SELECT 1", &[]).await.is_err());
-    until_told(async || store.history_of(later[1]).await).await;
+    until_told(&store, later[1]).await;
     let told = store.history(ends()).await.unwrap();
     assert_eq!(calls(&told.events), [later[1], later[0], before]);
     assert_eq!(store.history_dropped(), 0);
@@ -346,7 +346,7 @@ async fn what_was_written_and_not_acknowledged_is_not_written_twice() {
     for statement in ["ALTER SYSTEM RESET synchronous_standby_names", "SELECT pg_reload_conf()"] {
         client.batch_execute(statement).await.unwrap();
     }
-    until_told(async || store.history_of(later).await).await;
+    until_told(&store, later).await;
     assert_eq!(calls(&store.history(ends()).await.unwrap().events), [later, before]);
     assert_eq!(store.history_dropped(), 0);
 }

@@ -79,7 +79,7 @@ in_turn! {
     fn explain(calls: Vec<CallId>) -> Answer<Vec<Option<Explanation>>>;
     fn ends(calls: Vec<CallId>) -> Answer<Vec<Option<End>>>;
     fn events(after: Option<EventCursor>, most: usize) -> Answer<EventPage>;
-    fn history_of(call: CallId) -> Answer<Vec<Event>>;
+    fn histories(calls: Vec<CallId>) -> Answer<Vec<Vec<Event>>>;
     fn history(query: HistoryQuery) -> Answer<HistoryPage>;
     fn queues(after: Option<QueueName>, most: usize) -> Answer<Vec<QueueState>>;
     fn lanes(queue: QueueName, after: Option<LaneName>, most: usize) -> Answer<Option<Vec<LaneState>>>;

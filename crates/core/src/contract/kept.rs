@@ -405,9 +405,10 @@ impl<M: Machine> Lanes for Kept<M> {
         .await
     }
 
-    async fn history_of(&self, call: CallId) -> Answer<Vec<Event>> {
+    async fn histories(&self, calls: Vec<CallId>) -> Answer<Vec<Vec<Event>>> {
         let inner = self.lock();
-        Ok(inner.history.iter().filter(|event| event.call == call).cloned().collect())
+        let of = |call| inner.history.iter().filter(move |event| event.call == call).cloned();
+        Ok(calls.into_iter().map(|call| of(call).collect()).collect())
     }
 
     async fn history(&self, query: HistoryQuery) -> Answer<HistoryPage> {

@@ -59,7 +59,12 @@ impl<S: Lanes + 'static> Engine<S> {
 
     /// What was handed in with a call; `None` if it ended for good or never was.
     pub async fn payload(&self, call: CallId) -> Result<Option<Payload>, Error> {
-        Ok(self.parts.store.payloads(vec![call]).await?.pop().flatten())
+        Ok(self.payloads(vec![call]).await?.pop().flatten())
+    }
+
+    /// The same of each of these: all of them are in memory at once.
+    pub async fn payloads(&self, calls: Vec<CallId>) -> Result<Vec<Option<Payload>>, Error> {
+        Ok(self.parts.store.payloads(calls).await?)
     }
 }
 

@@ -44,7 +44,12 @@ impl<S: Lanes + 'static> Engine<S> {
 
     /// What came of a call's attempts and how it ended, oldest first, as long as that is kept.
     pub async fn history_of(&self, call: CallId) -> Result<Vec<Event>, Error> {
-        Ok(self.parts.store.history_of(call).await?)
+        Ok(self.histories(vec![call]).await?.pop().unwrap_or_default())
+    }
+
+    /// The same of each of these.
+    pub async fn histories(&self, calls: Vec<CallId>) -> Result<Vec<Vec<Event>>, Error> {
+        Ok(self.parts.store.histories(calls).await?)
     }
 
     /// What came of attempts and how calls ended, newest first and page by page, as long as that is

@@ -15,7 +15,7 @@ use super::shape::reply::{EventsPage, LogsPage};
 use axum::http::StatusCode;
 use axum::response::Response;
 use lines::{Before, Line, lines};
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::str::FromStr;
 use std::sync::Arc;
 use tollgate::lanes::{CallId, End, Event, HistoryCursor, HistoryQuery, Outcome, Payload, What};
@@ -29,6 +29,8 @@ const SKIPPED_MAX: usize = 100_000;
 const COLLECTED_BYTES_MAX: usize = 64 << 20;
 /// How many events are read at a time.
 const PAGE: usize = 2_000;
+/// Of how many events more is looked up at once.
+const TOGETHER: usize = 16;
 /// Of so many messages it is remembered what they are.
 const REMEMBERED_MAX: usize = 4_000;
 /// Bodies are told up to so many bytes on a page, and with those of one message beyond that.
@@ -87,6 +89,7 @@ impl Desk<'_> {
             is_hidden: self.app.redact_bodies,
             filter,
             messages: HashMap::new(),
+            histories: HashMap::new(),
             body: None,
             bodies_bytes: 0,
             told: Vec::new(),
@@ -109,6 +112,8 @@ struct Search {
     is_hidden: bool,
     /// What the messages are, of those that were needed.
     messages: HashMap<CallId, Option<Arc<Message>>>,
+    /// The histories of calls whose events are looked at now, where these do not tell all.
+    histories: HashMap<CallId, Vec<Event>>,
     /// The payload that was read last: lines of one message often stand together.
     body: Option<(CallId, Option<Payload>)>,
     bodies_bytes: usize,
@@ -128,9 +133,12 @@ impl Search {
         };
         let Some(events) = found else { return Ok(None) };
         let mut lines = Vec::new();
-        for event in &events {
-            let matching = self.matching(event).await?.into_iter();
-            lines.extend(matching.map(|line| (event.call, line)));
+        for events in events.chunks(TOGETHER) {
+            self.look_up(events).await?;
+            for event in events {
+                let matching = self.matching(event).await?.into_iter();
+                lines.extend(matching.map(|line| (event.call, line)));
+            }
         }
         self.cut(lines, place).await.map(Some)
     }
@@ -143,7 +151,11 @@ impl Search {
         loop {
             let page = self.gate.history(self.query(after)).await?;
             self.learn(&page.events);
-            for (event, place) in page.events.iter().zip(&page.places) {
+            for (at, (event, place)) in page.events.iter().zip(&page.places).enumerate() {
+                if at % TOGETHER == 0 {
+                    let rest = &page.events[at..];
+                    self.look_up(&rest[..rest.len().min(TOGETHER)]).await?;
+                }
                 let lines = self.matching(event).await?.into_iter().rev().enumerate();
                 for (nth, line) in lines.skip(std::mem::take(&mut told)) {
                     if self.is_full() {
@@ -199,9 +211,9 @@ impl Search {
 
     /// The events of certain messages, the earliest first.
     async fn of_messages(&self, ids: &[String]) -> Result<Vec<Event>, Error> {
-        let mut events = Vec::new();
-        for call in calls(ids) {
-            events.extend(self.gate.history_of(call).await?);
+        let mut events: Vec<Event> = Vec::new();
+        for calls in calls(ids).chunks(TOGETHER) {
+            events.extend(self.gate.histories(calls.to_vec()).await?.into_iter().flatten());
         }
         events.sort_by_key(|event| event.at.at);
         Ok(events)
@@ -240,15 +252,35 @@ impl Search {
         HistoryQuery { from, to, after, most: PAGE, ..HistoryQuery::default() }
     }
 
+    /// Looks up, of all events at once, what each needs beside itself: what became of its call before, if that ended
+    /// without being done, and what message it is, if that is not known.
+    async fn look_up(&mut self, events: &[Event]) -> Result<(), Error> {
+        let ours = events.iter().filter(|event| self.names.has_messages(&event.queue));
+        let needs = |event: &&Event| !self.messages.contains_key(&event.call) || ends_undone(event);
+        let calls: BTreeSet<CallId> = ours.filter(needs).map(|event| event.call).collect();
+        let calls: Vec<CallId> = calls.into_iter().collect();
+        let histories = self.gate.histories(calls.clone()).await?;
+        let is_unknown = |(call, _): &(&CallId, &Vec<Event>)| !self.messages.contains_key(*call);
+        let unknown = calls.iter().zip(&histories).filter(is_unknown);
+        let found = unknown.map(|(call, events)| (*call, events.iter().find_map(accepted)));
+        let found: Vec<_> = found.collect();
+        // As history has it, and else as its call still has it.
+        let rest = found.iter().filter(|(_, message)| message.is_none()).map(|(call, _)| *call);
+        let mut payloads = self.gate.payloads(rest.collect()).await?.into_iter();
+        for (call, message) in found {
+            let message = message.or_else(|| Message::of(payloads.next()??.envelope()));
+            self.remember(call, message);
+        }
+        self.histories = calls.into_iter().zip(histories).collect();
+        Ok(())
+    }
+
     /// The lines of an event that are asked for, the earliest first.
     async fn matching(&mut self, event: &Event) -> Result<Vec<Line>, Error> {
         if !self.names.has_messages(&event.queue) {
             return Ok(Vec::new());
         }
-        let before = match event.end() {
-            Some(End::Cancelled | End::Dead) => self.before(event).await?,
-            _ => Before::default(),
-        };
+        let before = if ends_undone(event) { self.before(event) } else { Before::default() };
         self.that_match(event.call, lines(event, before)).await
     }
 
@@ -266,11 +298,11 @@ impl Search {
     }
 
     /// What came before the end of a call.
-    async fn before(&self, event: &Event) -> Result<Before, Error> {
-        let history = self.gate.history_of(event.call).await?;
+    fn before(&self, event: &Event) -> Before {
+        let history = self.histories.get(&event.call);
         let is_earlier = |other: &&Event| other.at.at <= event.at.at && *other != event;
         let mut before = Before::default();
-        for event in history.iter().filter(is_earlier) {
+        for event in history.into_iter().flatten().filter(is_earlier) {
             match event.what {
                 What::Ended { end: End::Dead, .. } => before.was_dead = true,
                 What::Revived => before.was_dead = false,
@@ -280,14 +312,15 @@ impl Search {
                 _ => {}
             }
         }
-        Ok(before)
+        before
     }
 
-    /// What a message is: as history has it, and else as its call still has it.
+    /// What a message is.
     async fn message(&mut self, call: CallId) -> Result<Option<Arc<Message>>, Error> {
         if let Some(known) = self.messages.get(&call) {
             return Ok(known.clone());
         }
+        // So many others were looked at meanwhile that it was forgotten.
         let history = self.gate.history_of(call).await?;
         let mut found = history.iter().find_map(accepted);
         if found.is_none() {
@@ -361,6 +394,11 @@ impl Search {
     fn page(self, rest: Option<Place>) -> Told {
         Told { lines: self.told, cursor: rest.map(|rest| rest.to_string()) }
     }
+}
+
+/// Whether a call ended with this without being done: then it counts what became of it before.
+fn ends_undone(event: &Event) -> bool {
+    matches!(event.end(), Some(End::Cancelled | End::Dead))
 }
 
 /// The message of an event that tells of its beginning.

@@ -14,6 +14,9 @@ use tollgate::lanes::{
     Act, CallId, CallState, CallView, CallsQuery, PAGE_MAX, Payload, QueueState, What,
 };
 
+/// How many are looked into at once: so many payloads are in memory then.
+const TOGETHER: usize = 16;
+
 /// Which calls of a queue are cancelled.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Which<'a> {
@@ -82,10 +85,8 @@ impl Desk<'_> {
             after = Some(last.id);
             unseen = unseen.saturating_sub(u64::try_from(page.len()).unwrap_or(u64::MAX));
             let mut meant = Vec::new();
-            for view in page {
-                if self.is_meant(&view, which).await? {
-                    meant.push(view.id);
-                }
+            for views in page.chunks(TOGETHER) {
+                meant.extend(self.meant(views, which).await?);
             }
             meant.truncate(usize::try_from(most - cancelled).unwrap_or(usize::MAX));
             cancelled += self.cancel_calls(meant).await?;
@@ -98,13 +99,15 @@ impl Desk<'_> {
         // Each counts once, however often it is named.
         let calls: BTreeSet<CallId> = ids.iter().filter_map(|id| call_of(id)).collect();
         let most = filter.count().unwrap_or(usize::MAX);
-        let mut meant = Vec::new();
+        let mut live = Vec::new();
         for call in calls {
-            let Some(view) = self.live(call).await? else { continue };
-            if meant.len() < most && self.is_meant(&view, Which::Meant(filter)).await? {
-                meant.push(call);
-            }
+            live.extend(self.live(call).await?);
         }
+        let mut meant = Vec::new();
+        for views in live.chunks(TOGETHER) {
+            meant.extend(self.meant(views, Which::Meant(filter)).await?);
+        }
+        meant.truncate(most);
         self.cancel_calls(meant).await
     }
 
@@ -138,26 +141,37 @@ impl Desk<'_> {
         Ok(cancelled)
     }
 
-    async fn is_meant(&self, view: &CallView, which: Which<'_>) -> Result<bool, Fault> {
+    /// Those of these calls that are meant. Payloads are read only of those about which nothing else decides.
+    async fn meant(&self, views: &[CallView], which: Which<'_>) -> Result<Vec<CallId>, Fault> {
         let filter = match which {
-            Which::All => return Ok(true),
-            Which::Meant(_) if view.state == CallState::Dead => return Ok(false),
-            Which::Meant(filter) if filter.is_by_id() => return Ok(true),
+            Which::All => return Ok(views.iter().map(|view| view.id).collect()),
             Which::Meant(filter) => filter,
         };
+        let may_be = views.iter().filter(|view| self.may_be_meant(view, filter));
+        let may_be: Vec<CallId> = may_be.map(|view| view.id).collect();
+        if filter.is_by_id() {
+            return Ok(may_be);
+        }
+        let payloads = self.app.gate.payloads(may_be.clone()).await;
+        let payloads = payloads.map_err(|error| self.fault(error))?;
+        let is_meant = |(call, payload): (CallId, Option<Payload>)| {
+            let message = Message::of(payload?.envelope())?;
+            let id = message_id(call);
+            let (url, time_ms) = (message.kept(&id, None).url(), message.created_ms());
+            filter.matches(&Facts { time_ms, ..message.facts(&id, &url) }).then_some(call)
+        };
+        Ok(may_be.into_iter().zip(payloads).filter_map(is_meant).collect())
+    }
+
+    /// Whether a filter may mean a call, as far as can be seen from outside.
+    fn may_be_meant(&self, view: &CallView, filter: &Filter) -> bool {
         let has_key = |key: &str| {
             let inner = self.names.inner(key);
             view.tolls.iter().any(|toll| *toll.limit == *inner)
         };
-        if !filter.may_mean(self.names.outer_queue(&view.queue), has_key) {
-            return Ok(false);
-        }
-        let payload = self.payload_of(view.id).await?;
-        let message = payload.and_then(|payload| Message::of(payload.envelope()));
-        let Some(message) = message else { return Ok(false) };
-        let id = message_id(view.id);
-        let (url, time_ms) = (message.kept(&id, None).url(), message.created_ms());
-        Ok(filter.matches(&Facts { time_ms, ..message.facts(&id, &url) }))
+        let is_alive = view.state != CallState::Dead;
+        let may_mean = || filter.may_mean(self.names.outer_queue(&view.queue), has_key);
+        is_alive && (filter.is_by_id() || may_mean())
     }
 
     /// A call that is a message of the caller's and has not ended for good.

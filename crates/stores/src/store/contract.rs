@@ -265,11 +265,13 @@ impl Lanes for Store {
         stream.page(after, most).await
     }
 
-    async fn history_of(&self, call: CallId) -> Answer<Vec<Event>> {
-        match self.past_now().await? {
-            Some(past) => past.find(call).await,
-            None => Ok(vec![]),
+    async fn histories(&self, calls: Vec<CallId>) -> Answer<Vec<Vec<Event>>> {
+        let Some(past) = self.past_now().await? else { return Ok(vec![Vec::new(); calls.len()]) };
+        let mut histories = Vec::with_capacity(calls.len());
+        for call in calls {
+            histories.push(past.find(call).await?);
         }
+        Ok(histories)
     }
 
     async fn history(&self, query: HistoryQuery) -> Answer<HistoryPage> {

@@ -296,6 +296,11 @@ impl Tollgate {
         self.engine()?.payload(call).await
     }
 
+    /// The same of each of these, on one way to the store: all of them are in memory at once.
+    pub async fn payloads(&self, calls: Vec<CallId>) -> Result<Vec<Option<Payload>>, Error> {
+        self.engine()?.payloads(calls).await
+    }
+
     /// The dead calls of a queue, or of one of its lanes, after one, up to 1,000.
     pub async fn dead(
         &self,

@@ -19,6 +19,11 @@ impl Tollgate {
         self.engine()?.history_of(call).await
     }
 
+    /// The same of each of these, on one way to the store.
+    pub async fn histories(&self, calls: Vec<CallId>) -> Result<Vec<Vec<Event>>, Error> {
+        self.engine()?.histories(calls).await
+    }
+
     /// What came of attempts and how calls ended, newest first and page by page, as long as that is
     /// kept.
     pub async fn history(&self, query: HistoryQuery) -> Result<HistoryPage, Error> {

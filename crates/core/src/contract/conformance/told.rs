@@ -17,7 +17,7 @@ impl<S: Stage> World<S> {
     }
 
     async fn history_of(&self, id: CallId) -> Vec<What> {
-        let events = self.store().history_of(id).await.unwrap();
+        let events = self.store().histories(vec![id]).await.unwrap().remove(0);
         assert!(events.iter().all(|event| event.call == id), "{events:?}");
         events.into_iter().map(|event| event.what).collect()
     }

@@ -4,6 +4,7 @@ use crate::qstash::card::millis;
 use crate::qstash::filter::{Facts, Filter, Order};
 use crate::qstash::names::{self, Names};
 use crate::qstash::remembered::{Message, Report};
+use std::collections::VecDeque;
 use tollgate::lanes::{CallId, CallState, CallView, PAGE_MAX, What};
 use tollgate::{Error, Now, Tollgate};
 
@@ -13,6 +14,8 @@ const EXAMINED_MAX: usize = 5_000;
 const CHUNK_MAX: usize = 10_000;
 /// Fewest that are read of one queue at once.
 const CHUNK_MIN: usize = 10;
+/// How many are looked into at once: so many payloads are in memory then.
+const TOGETHER: usize = 16;
 
 /// A dead message.
 #[derive(Debug)]
@@ -56,21 +59,22 @@ impl Search {
         loop {
             let (calls, has_more) = match filter.order() {
                 Order::EarliestFirst => self.chunk(&queues, after).await?,
-                Order::LatestFirst => (self.all_before(&queues, after).await?, false),
+                Order::LatestFirst => (self.last_before(&queues, after).await?, false),
             };
-            for call in calls {
-                let id = call.id;
-                let dead = self.matching(call, &filter, now).await?;
-                if dead.is_some() && found.dead.len() == count {
-                    found.rest = after;
-                    return Ok(found);
-                }
-                found.dead.extend(dead);
-                after = Some(id);
-                examined += 1;
-                if examined == EXAMINED_MAX {
-                    found.rest = after;
-                    return Ok(found);
+            for calls in calls.chunks(TOGETHER) {
+                let matching = self.matching(calls, &filter, now).await?;
+                for (call, dead) in calls.iter().zip(matching) {
+                    if dead.is_some() && found.dead.len() == count {
+                        found.rest = after;
+                        return Ok(found);
+                    }
+                    found.dead.extend(dead);
+                    after = Some(call.id);
+                    examined += 1;
+                    if examined == EXAMINED_MAX {
+                        found.rest = after;
+                        return Ok(found);
+                    }
                 }
             }
             if !has_more {
@@ -86,13 +90,12 @@ impl Search {
         if call.state != CallState::Dead || !self.names.has_messages(&call.queue) {
             return Ok(None);
         }
-        let Some(message) = self.message(call.id).await? else { return Ok(None) };
-        let is_it = names::dead_id(message.created_ms(), call.id) == id;
-        if !is_it {
+        let mut found = self.with_messages(&[call]).await?.pop().flatten();
+        if found.as_ref().is_none_or(|dead| dead.id != id) {
             return Ok(None);
         }
-        let report = self.report(call.id).await?;
-        Ok(Some(Dead { call, id: id.to_owned(), message, report }))
+        self.report(found.as_mut()).await?;
+        Ok(found)
     }
 
     async fn named(&self, ids: &[String], filter: &Filter, now: Now) -> Result<Found, Error> {
@@ -146,61 +149,70 @@ impl Search {
         Ok((calls, until.is_some()))
     }
 
-    /// All of the dead before a call, the latest first: they are listed the other way round.
-    async fn all_before(
+    /// The dead before a call, the latest first, as many as are looked at: they are listed the other way round.
+    async fn last_before(
         &self,
         queues: &[String],
         before: Option<CallId>,
     ) -> Result<Vec<CallView>, Error> {
-        let (mut calls, mut after) = (Vec::new(), None);
+        let (mut calls, mut after) = (VecDeque::new(), None);
         loop {
             let (chunk, has_more) = self.chunk(queues, after).await?;
             let is_before = |call: &CallView| before.is_none_or(|before| call.id < before);
             after = chunk.last().map(|call| call.id);
             let is_over = chunk.last().is_none_or(|last| !is_before(last)) || !has_more;
             calls.extend(chunk.into_iter().filter(is_before));
+            calls.drain(..calls.len().saturating_sub(EXAMINED_MAX));
             if is_over {
-                calls.reverse();
-                return Ok(calls);
+                return Ok(calls.into_iter().rev().collect());
             }
         }
     }
 
-    /// A dead message, if a filter means it.
+    /// Each of these that is a message and is meant by a filter.
     async fn matching(
         &self,
-        call: CallView,
+        calls: &[CallView],
         filter: &Filter,
         now: Now,
-    ) -> Result<Option<Dead>, Error> {
-        let Some(message) = self.message(call.id).await? else { return Ok(None) };
-        let id = names::dead_id(message.created_ms(), call.id);
-        let mut dead = Dead { call, id, message, report: Report::default() };
-        if filter.asks_status() {
-            dead.report = self.report(dead.call.id).await?;
+    ) -> Result<Vec<Option<Dead>>, Error> {
+        let mut found = self.with_messages(calls).await?;
+        let is_by_status = filter.asks_status();
+        if is_by_status {
+            self.report(found.iter_mut().flatten()).await?;
         }
-        if !is_meant(&dead, filter, now) {
-            return Ok(None);
+        for dead in &mut found {
+            dead.take_if(|dead| !is_meant(dead, filter, now));
         }
-        if !filter.asks_status() {
-            dead.report = self.report(dead.call.id).await?;
+        if !is_by_status {
+            self.report(found.iter_mut().flatten()).await?;
         }
-        Ok(Some(dead))
+        Ok(found)
     }
 
-    async fn message(&self, call: CallId) -> Result<Option<Message>, Error> {
-        let payload = self.gate.payload(call).await?;
-        Ok(payload.and_then(|payload| Message::of(payload.envelope())))
-    }
-
-    /// What came of the last attempt, as far as history still has it.
-    async fn report(&self, call: CallId) -> Result<Report, Error> {
-        let history = self.gate.history_of(call).await?;
-        let last = history.iter().rev().find_map(|event| match &event.what {
-            What::Settled { report, .. } => Some(Report::read(report)),
-            _ => None,
+    /// Each of these that is a message, without what came of it.
+    async fn with_messages(&self, calls: &[CallView]) -> Result<Vec<Option<Dead>>, Error> {
+        let payloads = self.gate.payloads(calls.iter().map(|call| call.id).collect()).await?;
+        let dead = calls.iter().zip(payloads).map(|(call, payload)| {
+            let message = Message::of(payload?.envelope())?;
+            let id = names::dead_id(message.created_ms(), call.id);
+            Some(Dead { call: call.clone(), id, message, report: Report::default() })
         });
-        Ok(last.unwrap_or_default())
+        Ok(dead.collect())
+    }
+
+    /// Looks up what came of the last attempt of each, as far as history still has it.
+    async fn report(&self, dead: impl IntoIterator<Item = &mut Dead>) -> Result<(), Error> {
+        let dead: Vec<_> = dead.into_iter().collect();
+        let histories = self.gate.histories(dead.iter().map(|dead| dead.call.id).collect()).await?;
+        for (dead, history) in dead.into_iter().zip(histories) {
+            let last = history.iter().rev().find_map(|event| match &event.what {
+                What::Settled { report, .. } => Some(Report::read(report)),
+                _ => None,
+            });
+            dead.report = last.unwrap_or_default();
+        }
+        Ok(())
     }
 }
 

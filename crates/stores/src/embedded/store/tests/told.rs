@@ -29,7 +29,7 @@ impl Machine {
 
     /// What history has of a call: attempts, and ends.
     pub(super) fn kept(&self, id: u64) -> (usize, usize) {
-        let events = wait(self.store().history_of(CallId(id))).unwrap();
+        let events = wait(self.store().histories(vec![CallId(id)])).unwrap().remove(0);
         let ends = events.iter().filter(|event| event.end().is_some()).count();
         let is_attempt = |what: &What| matches!(what, What::Settled { .. });
         (events.iter().filter(|event| is_attempt(&event.what)).count(), ends)
@@ -69,7 +69,7 @@ fn that_a_call_was_accepted_is_told_again_with_its_envelope_and_once() {
         act.enqueue[0].payload = Payload::new(&[7; 30 << 10], b"body").unwrap();
         wait(machine.store().act(vec![act])).unwrap()[0].as_ref().unwrap();
         let told = |machine: &Machine| {
-            let events = wait(machine.store().history_of(id)).unwrap();
+            let events = wait(machine.store().histories(vec![id])).unwrap().remove(0);
             events.into_iter().map(|event| (event.at, event.what)).collect::<Vec<_>>()
         };
         let expected = [(now, accepted(&[7; 30 << 10], b"body"))];
@@ -95,7 +95,7 @@ fn that_a_call_waits_for_an_unknown_limit_is_told_again_with_its_time_and_once()
         act.enqueue[0].tolls = vec![toll];
         wait(machine.store().act(vec![act])).unwrap()[0].as_ref().unwrap();
         let told = |machine: &Machine| {
-            let events = wait(machine.store().history_of(id)).unwrap();
+            let events = wait(machine.store().histories(vec![id])).unwrap().remove(0);
             events.into_iter().map(|event| (event.at, event.what)).collect::<Vec<_>>()
         };
         let limit = limit.clone();
@@ -123,7 +123,7 @@ fn what_is_told_again_has_its_time() {
     }
     machine.crash();
     machine.start();
-    let events = wait(machine.store().history_of(CallId(1))).unwrap();
+    let events = wait(machine.store().histories(vec![CallId(1)])).unwrap().remove(0);
     assert_eq!(events.iter().map(|event| event.at).collect::<Vec<_>>(), [now]);
 }
 

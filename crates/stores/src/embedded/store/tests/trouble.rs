@@ -20,7 +20,7 @@ impl Machine {
         let acted = wait(self.store().act(vec![enqueue(5)]))?.remove(0).unwrap();
         let cancel = Act { cancel: acted.enqueued.clone(), ..Act::default() };
         let _ = wait(self.store().act(vec![cancel]))?;
-        wait(self.store().history_of(acted.enqueued[0])).map(drop)
+        wait(self.store().histories(vec![acted.enqueued[0]])).map(drop)
     }
 }
 
