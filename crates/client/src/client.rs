@@ -1,10 +1,10 @@
 //! The client: where the server is, who asks, and one request at a time.
 
-use crate::enqueue::Desk;
+use crate::enqueue::Outbox;
 use crate::error::ClientError;
 use crate::letting_go::LettingGo;
 use crate::transport::address::Address;
-use crate::transport::{Again, Answer, Bounds, Place, Request, Secure, Transport};
+use crate::transport::{Again, Answer, Bounds, Request, Secure, Transport, Urgency};
 use bytes::Bytes;
 use hyper::Method;
 use hyper::header::HeaderValue;
@@ -43,7 +43,7 @@ pub(crate) struct Inner {
     pub(crate) transport: Transport,
     timeout: Duration,
     pub(crate) heartbeat: Span,
-    pub(crate) desk: Desk,
+    pub(crate) outbox: Outbox,
     pub(crate) letting_go: LettingGo,
 }
 
@@ -109,9 +109,9 @@ impl Builder {
         let secure = secure(&address, self.authorities)?;
         let token = self.token.as_deref().map(bearer).transpose()?;
         let transport = Transport::new(address, token, secure, self.bounds);
-        let (desk, letting_go) = (Desk::default(), LettingGo::default());
+        let (outbox, letting_go) = (Outbox::default(), LettingGo::default());
         let (timeout, heartbeat) = (self.timeout, self.heartbeat);
-        let inner = Inner { transport, timeout, heartbeat, desk, letting_go };
+        let inner = Inner { transport, timeout, heartbeat, outbox, letting_go };
         Ok(Client { inner: Arc::new(inner) })
     }
 }
@@ -266,7 +266,7 @@ impl Asked {
             headers: Vec::new(),
             within: Duration::ZERO,
             again,
-            place: Place::InTurn,
+            urgency: Urgency::InTurn,
         };
         Self { request, wait: Duration::ZERO }
     }
@@ -290,7 +290,7 @@ impl Asked {
 
     /// It does not wait behind others.
     pub(crate) fn ahead(mut self) -> Self {
-        self.request.place = Place::Ahead;
+        self.request.urgency = Urgency::Ahead;
         self
     }
 

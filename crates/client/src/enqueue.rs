@@ -57,7 +57,7 @@ impl Client {
         }
         let (reply, answer) = oneshot::channel();
         let parcel = Parcel { calls: parcel, count, reply };
-        if self.inner.desk.leave(queue, parcel)? == Leaving::First {
+        if self.inner.outbox.leave(queue, parcel)? == Leaving::First {
             let (client, queue) = (self.clone(), queue.to_owned());
             tokio::spawn(carry(Carrier { client, queue, is_done: false }));
         }
@@ -83,13 +83,13 @@ impl Client {
 
 /// Calls that wait to be sent, by queue. A queue is there while someone carries its calls.
 #[derive(Default)]
-pub(crate) struct Desk {
+pub(crate) struct Outbox {
     queues: Mutex<HashMap<String, VecDeque<Parcel>>>,
 }
 
-impl fmt::Debug for Desk {
+impl fmt::Debug for Outbox {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Desk").finish_non_exhaustive()
+        f.debug_struct("Outbox").finish_non_exhaustive()
     }
 }
 
@@ -108,7 +108,7 @@ enum Leaving {
     Behind,
 }
 
-impl Desk {
+impl Outbox {
     fn queues(&self) -> MutexGuard<'_, HashMap<String, VecDeque<Parcel>>> {
         self.queues.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -160,7 +160,7 @@ struct Carrier {
 impl Drop for Carrier {
     fn drop(&mut self) {
         if !self.is_done {
-            self.client.inner.desk.queues().remove(&self.queue);
+            self.client.inner.outbox.queues().remove(&self.queue);
         }
     }
 }
@@ -168,7 +168,7 @@ impl Drop for Carrier {
 /// Sends what there is for a queue until there is nothing left.
 async fn carry(mut carrier: Carrier) {
     let Carrier { client, queue, .. } = &carrier;
-    while let Some(parcels) = client.inner.desk.collect(queue) {
+    while let Some(parcels) = client.inner.outbox.collect(queue) {
         match client.send_parcels(queue, &parcels).await {
             Ok(ids) => hand_out(parcels, ids),
             // One of them is at fault: the others are not to suffer from it.

@@ -20,7 +20,7 @@ use tollgate_core::{Span, UNITS_MAX};
 /// How long slots are held beyond the last heartbeat: as long as a process that died keeps them.
 const HELD_FOR: Span = Span::from_secs(60);
 /// A heartbeat that failed is tried again this many times as soon.
-const AGAIN: u64 = 4;
+const SOONER: u64 = 4;
 /// Longest pause before a server that does not answer is told again.
 const PAUSE_MAX: Span = Span::from_secs(5);
 
@@ -235,7 +235,7 @@ impl Keeper {
             }
             Err(error) if error.may_pass() => {
                 tracing::warn!(%error, "slots could not be renewed yet");
-                Span::from_nanos(self.every().as_nanos() / AGAIN)
+                Span::from_nanos(self.every().as_nanos() / SOONER)
             }
             Err(error) => {
                 tracing::warn!(%error, "slots of a pass were lost: others may have them");

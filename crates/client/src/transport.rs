@@ -52,7 +52,7 @@ pub(crate) struct Request {
     /// All of it is over by then, tries and pauses included.
     pub(crate) within: Duration,
     pub(crate) again: Again,
-    pub(crate) place: Place,
+    pub(crate) urgency: Urgency,
 }
 
 /// Whether a request may be sent once more if nobody knows what came of it.
@@ -66,7 +66,7 @@ pub(crate) enum Again {
 
 /// Whether a request waits for a free connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum Urgency {
     /// With all others.
     InTurn,
     /// It keeps what is held, and must not wait behind those who wait for long.
@@ -171,7 +171,7 @@ impl Transport {
     pub(crate) async fn listen(&self, request: &Request) -> Result<Incoming, ClientError> {
         let ends = clock::now() + request.within;
         let open = |fresh| async move {
-            let mut connection = self.pool.take(fresh, request.place).await?;
+            let mut connection = self.pool.take(fresh, request.urgency).await?;
             self.ask(request, &mut connection).await
         };
         let response = self.persist(request, ends, open).await?;
@@ -225,7 +225,7 @@ impl Transport {
         request: &Request,
         fresh: Fresh,
     ) -> Result<(StatusCode, Bytes, Times), Failure> {
-        let mut connection = self.pool.take(fresh, request.place).await?;
+        let mut connection = self.pool.take(fresh, request.urgency).await?;
         let sent = clock::now();
         let response = self.ask(request, &mut connection).await?;
         let (status, times) = (response.status(), Times { sent, came: clock::now() });

@@ -17,14 +17,14 @@ use tollgate_core::{Priority, Span};
 /// An ask that waits its turn when it is awaited.
 #[must_use = "nothing is asked until it is awaited"]
 pub struct Acquire<'a> {
-    place: Place,
+    backing: Backing,
     ask: Ask<'a>,
     max_wait: Option<Span>,
 }
 
 /// Where one waits.
 #[derive(Clone)]
-enum Place {
+enum Backing {
     Memory(Limiter),
     Kept(Arc<dyn Acquires>),
 }
@@ -34,7 +34,7 @@ impl Limiter {
     /// served, and never overtaken by `consume`. Dropping the future gives up the place, and gives
     /// back what was paid for a start that did not happen.
     pub fn acquire<'a>(&self, ask: impl Asking<'a>) -> Acquire<'a> {
-        Acquire { place: Place::Memory(self.clone()), ask: ask.into_ask(), max_wait: None }
+        Acquire { backing: Backing::Memory(self.clone()), ask: ask.into_ask(), max_wait: None }
     }
 
     /// Runs a future once its tolls are paid. Slots are held until it ends.
@@ -55,7 +55,7 @@ impl Limiter {
 impl<'a> Acquire<'a> {
     /// To wait in a store.
     pub(crate) fn kept(engine: Arc<dyn Acquires>, ask: Ask<'a>) -> Self {
-        Self { place: Place::Kept(engine), ask, max_wait: None }
+        Self { backing: Backing::Kept(engine), ask, max_wait: None }
     }
 
     /// Another toll: all are paid or none.
@@ -79,10 +79,10 @@ impl<'a> IntoFuture for Acquire<'a> {
     type IntoFuture = Acquiring<'a>;
 
     fn into_future(self) -> Acquiring<'a> {
-        let Self { place, ask, max_wait } = self;
-        let stage = match place {
-            Place::Memory(limiter) => Stage::Asking { limiter, ask, max_wait },
-            Place::Kept(engine) => Stage::Kept(engine.acquire(ask, max_wait)),
+        let Self { backing, ask, max_wait } = self;
+        let stage = match backing {
+            Backing::Memory(limiter) => Stage::Asking { limiter, ask, max_wait },
+            Backing::Kept(engine) => Stage::Kept(engine.acquire(ask, max_wait)),
         };
         Acquiring { stage }
     }

@@ -2,7 +2,7 @@
 
 use super::address::Address;
 use super::stream::Stream;
-use super::{Failure, Fresh, Place};
+use super::{Failure, Fresh, Urgency};
 use crate::clock;
 use bytes::Bytes;
 use http_body_util::Full;
@@ -56,10 +56,10 @@ impl Pool {
         Self { address, secure, idle: Mutex::default(), room }
     }
 
-    pub(super) async fn take(&self, fresh: Fresh, place: Place) -> Result<Connection, Failure> {
-        let room = match place {
-            Place::Ahead => None,
-            Place::InTurn => self.room.clone().acquire_owned().await.ok(),
+    pub(super) async fn take(&self, fresh: Fresh, urgency: Urgency) -> Result<Connection, Failure> {
+        let room = match urgency {
+            Urgency::Ahead => None,
+            Urgency::InTurn => self.room.clone().acquire_owned().await.ok(),
         };
         while fresh == Fresh::IfNeeded
             && let Some(mut sender) = self.kept()

@@ -13,7 +13,7 @@ use tollgate_core::Span;
 /// Leases are renewed so many times before they would end.
 const HEARTBEATS: u32 = 3;
 /// A heartbeat that failed is tried again this many times as soon.
-const AGAIN: u32 = 4;
+const SOONER: u32 = 4;
 /// Most leases in one request.
 const RENEW_MAX: usize = 1_000;
 
@@ -110,7 +110,7 @@ pub(super) async fn beat(client: Client, held: Arc<Held>, lease: Span) {
                 }
                 Ok(Err(error)) => {
                     tracing::warn!(%error, "leases could not be renewed yet");
-                    next = clock::now() + every / AGAIN;
+                    next = clock::now() + every / SOONER;
                 }
                 Err(_) => next = clock::now(),
             }

@@ -192,7 +192,7 @@ impl<S: Lanes + 'static> Engine<S> {
         }
     }
 
-    async fn line_up(&self, asked: &Asked) -> Result<Place<S>, Error> {
+    async fn line_up(&self, asked: &Asked) -> Result<InLine<S>, Error> {
         let parts = &self.parts;
         self.claim_for_all().await?;
         let (sender, called) = oneshot::channel();
@@ -207,7 +207,7 @@ impl<S: Lanes + 'static> Engine<S> {
         let (reply, named) = oneshot::channel();
         // From here on the place is given up if this is dropped.
         let mut place =
-            Place { parts: parts.clone(), lane: lane.clone(), named, call: None, called };
+            InLine { parts: parts.clone(), lane: lane.clone(), named, call: None, called };
         let call = NewCall {
             tolls: asked.ask.tolls.clone(),
             priority: asked.ask.priority,
@@ -365,7 +365,7 @@ impl<S: Lanes + 'static> Parts<S> {
 }
 
 /// A place in line.
-struct Place<S: Lanes + 'static> {
+struct InLine<S: Lanes + 'static> {
     parts: Arc<Parts<S>>,
     lane: LaneName,
     /// Tells the name of its call once it is enqueued.
@@ -374,7 +374,7 @@ struct Place<S: Lanes + 'static> {
     called: oneshot::Receiver<Started>,
 }
 
-impl<S: Lanes + 'static> Place<S> {
+impl<S: Lanes + 'static> InLine<S> {
     /// Waits to be called, until then at the latest.
     async fn called(mut self, until: Option<Timestamp>) -> Option<Started> {
         // Also ready when nobody would call any more.
@@ -394,7 +394,7 @@ impl<S: Lanes + 'static> Place<S> {
     }
 }
 
-impl<S: Lanes + 'static> Drop for Place<S> {
+impl<S: Lanes + 'static> Drop for InLine<S> {
     fn drop(&mut self) {
         let is_waiting = self.parts.waiting.book.lock().waiting.remove(&self.lane).is_some();
         let parts = self.parts.clone();

@@ -29,7 +29,7 @@ impl Audience {
 
     /// Ready when it is told after this was first polled.
     pub(super) async fn until_told(&self, name: &str) {
-        let place = Place { audience: self, name, notify: self.place(name) };
+        let place = Listener { audience: self, name, notify: self.place(name) };
         place.notify.notified().await;
     }
 
@@ -45,13 +45,13 @@ impl Audience {
 }
 
 /// Someone who waits, and may leave.
-struct Place<'a> {
+struct Listener<'a> {
     audience: &'a Audience,
     name: &'a str,
     notify: Arc<Notify>,
 }
 
-impl Drop for Place<'_> {
+impl Drop for Listener<'_> {
     fn drop(&mut self) {
         let mut waiting = self.audience.waiting.lock();
         let is_last = Arc::strong_count(&self.notify) == 1;

@@ -126,7 +126,7 @@ impl Claims {
         queue: &QueueName,
         until: Timestamp,
         pulse: &Arc<Pulse>,
-    ) -> Place {
+    ) -> Claimer {
         let mut queues = self.queues.lock();
         let found = queues.entry(queue.clone()).or_default();
         *found.until.entry(until).or_default() += 1;
@@ -134,12 +134,12 @@ impl Claims {
         drop(queues);
         let (claims, queue, pulse) = (self.clone(), queue.clone(), pulse.clone());
         let (is_asking, is_woken, has_calls) = (false, false, false);
-        Place { claims, queue, until, line, pulse, is_asking, is_woken, has_calls }
+        Claimer { claims, queue, until, line, pulse, is_asking, is_woken, has_calls }
     }
 }
 
 /// One who waits.
-pub(super) struct Place {
+pub(super) struct Claimer {
     claims: Arc<Claims>,
     queue: QueueName,
     until: Timestamp,
@@ -153,7 +153,7 @@ pub(super) struct Place {
     has_calls: bool,
 }
 
-impl Place {
+impl Claimer {
     /// The store has more than one could take.
     fn wake_others(&self) {
         self.line.notify_one();
@@ -161,7 +161,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for Claimer {
     fn drop(&mut self) {
         if self.is_woken {
             self.line.notify_one();
@@ -204,34 +204,34 @@ impl<S: Lanes> Parts<S> {
         }
         let Patience { wait, lingers } = patience.into();
         let until = self.pulse.clock.now().plus(wait.min(WAIT_MAX));
-        let mut place = self.claims.come(queue, until, &self.pulse);
+        let mut claimer = self.claims.come(queue, until, &self.pulse);
         loop {
             let asks = until.since(self.pulse.clock.now());
-            place.is_asking = !asks.is_zero();
+            claimer.is_asking = !asks.is_zero();
             let claim = Claim { queue: queue.clone(), most, lease, asks: asks.plus(lingers) };
             let claimed = self.store.claim(claim).await?;
-            (place.is_woken, place.has_calls) = (false, !claimed.is_empty());
+            (claimer.is_woken, claimer.has_calls) = (false, !claimed.is_empty());
             if claimed.len() >= most {
-                place.wake_others();
+                claimer.wake_others();
             }
             if !claimed.is_empty() || asks.is_zero() {
                 return Ok(claimed);
             }
-            self.woken_or_late(&mut place).await;
+            self.woken_or_late(&mut claimer).await;
             if self.pulse.has_ended() {
                 return Err(ended().into());
             }
         }
     }
 
-    /// Waits until the place is woken, or has waited long enough.
-    async fn woken_or_late(&self, place: &mut Place) {
-        let line = place.line.clone();
+    /// Waits until the claimer is woken, or has waited long enough.
+    async fn woken_or_late(&self, claimer: &mut Claimer) {
+        let line = claimer.line.clone();
         let mut woken = pin!(line.notified());
-        let mut late = pin!(self.pulse.sleep_until(place.until));
+        let mut late = pin!(self.pulse.sleep_until(claimer.until));
         poll_fn(|context| {
             if woken.as_mut().poll(context).is_ready() {
-                place.is_woken = true;
+                claimer.is_woken = true;
                 return Poll::Ready(());
             }
             late.as_mut().poll(context)

@@ -76,7 +76,7 @@ impl Crowds {
     }
 
     /// A place for an ask; it stands nowhere yet.
-    pub(super) fn come(self: &Arc<Self>, asked: Asked) -> Result<Place, Error> {
+    pub(super) fn come(self: &Arc<Self>, asked: Asked) -> Result<Waiter, Error> {
         let (meters, priority) = (meters_of(&asked.ask), asked.ask.priority);
         let waiting = self.waiting.fetch_add(1, Ordering::AcqRel);
         let mut book = self.book.lock();
@@ -85,11 +85,11 @@ impl Crowds {
         drop(book);
         let (crowds, woken, handed) = (self.clone(), Notify::new(), Mutex::default());
         let seat = Arc::new(Seat { asked, woken, handed });
-        let place = Place { crowds, rank, meters, stands: None, seat, failures: 0 };
+        let waiter = Waiter { crowds, rank, meters, stands: None, seat, failures: 0 };
         if waiting >= self.most {
             return Err(StoreError::WaitingFull { waiting: self.most }.into());
         }
-        Ok(place)
+        Ok(waiter)
     }
 
     /// Why an ask that waits for nothing is refused: others of its priority or a higher one stand at one
@@ -175,7 +175,7 @@ impl Crowd {
 }
 
 /// One who waits. Dropped, it leaves, and the next one is woken.
-pub(super) struct Place {
+pub(super) struct Waiter {
     crowds: Arc<Crowds>,
     rank: Rank,
     meters: Vec<MeterName>,
@@ -186,7 +186,7 @@ pub(super) struct Place {
     failures: u32,
 }
 
-impl Place {
+impl Waiter {
     /// Stands behind who goes before it at one of its meters, if anyone does, and says why it may not go;
     /// if nobody does, it asks now.
     pub(super) fn stand_behind(&mut self, now: Timestamp) -> Option<Refusal> {
@@ -262,7 +262,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for Waiter {
     fn drop(&mut self) {
         let mut book = self.crowds.book.lock();
         book.asking.remove(&self.rank);

@@ -6,7 +6,7 @@ mod tests;
 
 use super::Engine;
 use super::consume::{Asked, refused};
-use super::crowds::{Handed, Place, Seat};
+use super::crowds::{Handed, Seat, Waiter};
 use super::holds::{Doing, Given};
 use super::pulse::ended;
 use crate::error::{Error, Refusal};
@@ -38,20 +38,20 @@ impl<S: Meters + 'static> Engine<S> {
     ) -> Result<Pass, Error> {
         let clock = &self.parts.pulse.clock;
         let until = max_wait.map_or(Timestamp::MAX, |wait| clock.now().plus(wait));
-        let mut place = self.parts.crowds.come(asked)?;
+        let mut waiter = self.parts.crowds.come(asked)?;
         // At once, if it is known to take longer.
         let mut patience = max_wait;
         loop {
             let is_late = patience.is_none() && clock.now() >= until;
             let gives_up =
                 |told: &Refusal| is_late || patience.is_some_and(|it| is_longer(told, it));
-            let next = match self.said_to(&mut place).await {
+            let next = match self.said_to(&mut waiter).await {
                 Err(told) if gives_up(&told) => return Err(told.into()),
                 // It is woken when it is the first.
                 Err(_) => until,
                 Ok(said) => match said {
                     Ok(Ok(handed)) => {
-                        place.answered();
+                        waiter.answered();
                         return Ok(handed());
                     }
                     Ok(Err(contract::AskError::Refused(refusal))) => {
@@ -61,7 +61,7 @@ impl<S: Meters + 'static> Engine<S> {
                             return Err(told.into());
                         }
                         let opens = told.retry_after.unwrap_or(AGAIN).min(AGAIN);
-                        place.stand(meter, now, told);
+                        waiter.stand(meter, now, told);
                         now.plus(opens)
                     }
                     Ok(Err(other)) => return Err(self.parts.refused(other)),
@@ -71,13 +71,13 @@ impl<S: Meters + 'static> Engine<S> {
                             && clock.now() < until
                             && !self.parts.reach.does_without() =>
                     {
-                        clock.now().plus(self.parts.reach.again_after(place.stand_by()))
+                        clock.now().plus(self.parts.reach.again_after(waiter.stand_by()))
                     }
                     Err(error) => return Err(error),
                 },
             };
             patience = None;
-            self.woken_or(&place, next.min(until)).await;
+            self.woken_or(&waiter, next.min(until)).await;
             if self.parts.pulse.has_ended() {
                 return Err(ended().into());
             }
@@ -86,13 +86,13 @@ impl<S: Meters + 'static> Engine<S> {
 
     /// What the store says to one who waits, and to those behind it, too; why it may not go if others go
     /// before it.
-    async fn said_to(&self, place: &mut Place) -> Result<Said, Refusal> {
-        if let Some(handed) = place.handed() {
+    async fn said_to(&self, waiter: &mut Waiter) -> Result<Said, Refusal> {
+        if let Some(handed) = waiter.handed() {
             return Ok(Ok(Ok(handed)));
         }
-        match place.stand_behind(self.parts.pulse.clock.now()) {
+        match waiter.stand_behind(self.parts.pulse.clock.now()) {
             Some(told) => Err(told),
-            None => Ok(self.ask_now(&place.seat.asked, place.behind(BEHIND_MAX)).await),
+            None => Ok(self.ask_now(&waiter.seat.asked, waiter.behind(BEHIND_MAX)).await),
         }
     }
 
@@ -132,8 +132,8 @@ impl<S: Meters + 'static> Engine<S> {
     }
 
     /// Waits until it is woken, or until an instant.
-    async fn woken_or(&self, place: &Place, at: Timestamp) {
-        let mut woken = pin!(place.seat.woken());
+    async fn woken_or(&self, waiter: &Waiter, at: Timestamp) {
+        let mut woken = pin!(waiter.seat.woken());
         let mut late = pin!(self.parts.pulse.sleep_until(at));
         poll_fn(|context| {
             if woken.as_mut().poll(context).is_ready() {

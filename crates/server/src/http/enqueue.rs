@@ -10,7 +10,7 @@ use super::path::InPath;
 use super::problem::{Problem, kinds};
 use super::queues::known;
 use super::wire::id::IdWire;
-use super::wire::new_call::{CallWire, Desk, OWN_KEYS};
+use super::wire::new_call::{CallWire, HandedIn, OWN_KEYS};
 use super::wire::object::Object;
 use crate::traces::Entering;
 use axum::extract::{FromRequest, Request, State};
@@ -61,12 +61,12 @@ pub(super) async fn enqueue(
         known(&app.gate, &caller, &name).await?;
     }
     let (now, trace) = (app.gate.now().await?, trace.as_ref());
-    let desk = Desk { caller: &caller, queue: Some(&queue), now, trace };
+    let handed_in = HandedIn { caller: &caller, queue: Some(&queue), now, trace };
     let mut entering = Entering::new(&app.traces, &name, caller.namespace());
     let mut enqueue = Vec::with_capacity(calls.len());
     for (nth, Object(call)) in calls.iter().enumerate() {
         let at = if body.is_array() { format!("[{nth}]") } else { String::new() };
-        let mut call = call.new_call(desk).map_err(|fault| fault.problem(&at))?;
+        let mut call = call.new_call(handed_in).map_err(|fault| fault.problem(&at))?;
         idempotency.mark(&mut call, nth)?;
         entering.begin(&mut call, arrived.unwrap_or(now.wall), now.wall);
         enqueue.push(call);

@@ -7,7 +7,7 @@ use super::problem::{Problem, kinds};
 use super::queues::known;
 use super::wire::limit_state::RemovedWire;
 use super::wire::meter::NothingWire;
-use super::wire::new_call::Desk;
+use super::wire::new_call::HandedIn;
 use super::wire::object::Object;
 use super::wire::schedule::{SchedulePageWire, ScheduleStateWire, ScheduleWire};
 use super::{App, Shared};
@@ -34,7 +34,7 @@ pub(super) async fn define(
     let queue = QueueName::new(&caller.inner(&request.queue)).map_err(Error::from)?;
     // Times count from each tick: they are written as from the epoch.
     let now = Now::both(Timestamp::default());
-    let call = call.new_call(Desk { caller: &caller, queue: Some(&queue), now, trace: None });
+    let call = call.new_call(HandedIn { caller: &caller, queue: Some(&queue), now, trace: None });
     let call = call.map_err(|fault| fault.problem("call"))?;
     let schedule = app.gate.schedule_new(&caller.inner(&name), when, call, Vec::new()).await?;
     Ok(Json(ScheduleStateWire::new(&schedule, &caller, &app)).into_response())

@@ -3,7 +3,7 @@
 use super::card::{Accepted, CardKey};
 use super::destination::Target;
 use super::draft::{Draft, Start};
-use super::letter::Place;
+use super::letter::Through;
 use super::remembered::Message;
 use tollgate::{Priority, Timestamp};
 
@@ -46,12 +46,12 @@ impl Message {
     }
 
     /// Where it waits.
-    pub(super) fn place(&self) -> Place {
+    pub(super) fn place(&self) -> Through {
         match (&self.card.queue, &self.card.source) {
-            (None, _) => Place::Flow,
-            (Some(queue), None) => Place::Queue(queue.clone()),
+            (None, _) => Through::Flow,
+            (Some(queue), None) => Through::Queue(queue.clone()),
             // Callbacks go before all others of their queue.
-            (Some(queue), Some(_)) => Place::QueueFirst(queue.clone()),
+            (Some(queue), Some(_)) => Through::QueueFirst(queue.clone()),
         }
     }
 }
@@ -140,7 +140,7 @@ mod tests {
     fn a_message_is_asked_for_again_as_it_was() {
         let priority = full().priority;
         assert_eq!(message().draft(priority), full());
-        assert_eq!(message().place(), Place::Queue("q".to_owned()));
+        assert_eq!(message().place(), Through::Queue("q".to_owned()));
     }
 
     #[test]

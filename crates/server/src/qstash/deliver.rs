@@ -4,7 +4,7 @@ use super::callback::Attempted;
 use super::card::{Accepted, Card, millis};
 use super::draft::{Draft, Pair, RETRY_DELAY_DEFAULT};
 use super::face::Shared;
-use super::letter::{Letter, Place, Posting};
+use super::letter::{Letter, Posting, Through};
 use super::names::{Names, dead_id, message_id};
 use super::shape::{Kept, Response};
 use axum::http::header::USER_AGENT;
@@ -155,7 +155,7 @@ fn told(
     card: &Card,
     answered: &Answered,
     becomes: Becomes,
-) -> Vec<(Place, Draft, Vec<u8>)> {
+) -> Vec<(Through, Draft, Vec<u8>)> {
     let failed = attempt.delivery.failure_callback.as_deref();
     let failed = failed.filter(|_| becomes == Becomes::Dead);
     let asked = [
@@ -165,8 +165,8 @@ fn told(
     // The next message of a queue waits for what is told in the end; what is told before cannot wait
     // in the queue, for the message itself holds it.
     let place = match (&card.queue, becomes) {
-        (Some(queue), Becomes::Done | Becomes::Dead) => Place::QueueFirst(queue.clone()),
-        _ => Place::Flow,
+        (Some(queue), Becomes::Done | Becomes::Dead) => Through::QueueFirst(queue.clone()),
+        _ => Through::Flow,
     };
     let drafts = asked.into_iter().enumerate().filter_map(|(at, (callback, headers))| {
         let url = callback?.destination.as_deref()?;
@@ -199,13 +199,13 @@ fn body(attempt: &Attempt<'_>, card: &Card, answered: &Answered, tells_death: bo
 fn post(
     attempt: &Attempt<'_>,
     card: &Card,
-    place: Place,
+    place: Through,
     (draft, body): (&Draft, &[u8]),
 ) -> Result<(Letter, Vec<(LimitName, Definition)>), String> {
     let names = Names::around(attempt.queue).unwrap_or_default();
     let queue = match &place {
-        Place::Flow => None,
-        Place::Queue(queue) | Place::QueueFirst(queue) => Some(queue.clone()),
+        Through::Flow => None,
+        Through::Queue(queue) | Through::QueueFirst(queue) => Some(queue.clone()),
     };
     let accepted = Accepted {
         at: attempt.wall,

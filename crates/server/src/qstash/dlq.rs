@@ -8,7 +8,7 @@ use super::destination::check_callbacks;
 use super::draft::Draft;
 use super::draft::incoming::request_headers;
 use super::error::Fault;
-use super::face::{Desk, done, reply};
+use super::face::{ApiRequest, done, reply};
 use super::filter::{Filter, Sought};
 use super::letter::{Letter, Posting};
 use super::names;
@@ -25,9 +25,9 @@ const BODIES_BYTES_MAX: usize = 16 << 20;
 const SETTING: &str = "upstash-";
 /// What a message that is sent again is known by, with its id among the dead: nobody else's key has such
 /// a sign in it. Who asks twice at the same time gets one message.
-const AGAIN: &str = "\0again ";
+const SENT_AGAIN: &str = "\0again ";
 
-impl Desk<'_> {
+impl ApiRequest<'_> {
     /// A page of the dead.
     pub(super) async fn list_dead(&self) -> Result<Response, Fault> {
         let (found, is_trimmed) = self.find_dead(&[]).await?;
@@ -114,7 +114,7 @@ impl Desk<'_> {
         let (names, place) = (&self.names, dead.message.place());
         let posting = Posting { names, now, place, accepted, source: None };
         let Letter { mut call, limits, .. } = Letter::new(&draft, payload.body(), posting)?;
-        call.dedupe = Some(Key::new(&format!("{AGAIN}{}", dead.id)).map_err(Fault::invalid)?);
+        call.dedupe = Some(Key::new(&format!("{SENT_AGAIN}{}", dead.id)).map_err(Fault::invalid)?);
         let gate = &self.app.gate;
         let define = gate.coming_along(self.changer(), limits).await;
         let define = define.map_err(|error| self.fault(error))?;

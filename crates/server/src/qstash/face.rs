@@ -99,7 +99,7 @@ pub(crate) struct Face {
 }
 
 /// Who asks, of what.
-pub(super) struct Desk<'a> {
+pub(super) struct ApiRequest<'a> {
     pub(super) app: &'a App,
     pub(super) shared: &'a Shared,
     pub(super) caller: Caller,
@@ -143,8 +143,8 @@ impl Face {
         let (body, _room) = body::read_any(body, &self.app.room).await.map_err(Fault::from)?;
         let names = Names::of(caller.bound());
         let (app, shared) = (&*self.app, &*self.shared);
-        let desk = Desk { app, shared, caller, names, peer, parts, body };
-        desk.answer(route).await
+        let request = ApiRequest { app, shared, caller, names, peer, parts, body };
+        request.answer(route).await
     }
 
     /// Who shows a token, in a header or in the query; where none is wanted, everyone but pages from
@@ -162,7 +162,7 @@ impl Face {
     }
 }
 
-impl Desk<'_> {
+impl ApiRequest<'_> {
     async fn answer(&self, route: Route<'_>) -> Result<Response, Fault> {
         match route {
             Route::Publish(tail) => self.publish(tail).await,

@@ -3,7 +3,7 @@
 
 use super::draft::keys::check_key;
 use super::error::Fault;
-use super::face::{Desk, done, reply};
+use super::face::{ApiRequest, done, reply};
 use super::names::UNBOUND;
 use super::percent;
 use super::pin::{Unpin, read_pin, read_unpin};
@@ -29,7 +29,7 @@ struct Key {
     limit: LimitState,
 }
 
-impl Desk<'_> {
+impl ApiRequest<'_> {
     pub(super) async fn list_keys(&self) -> Result<Response, Fault> {
         let search = searched(self.query())?;
         let mut wires = Vec::new();

@@ -4,7 +4,7 @@ use super::card::millis;
 use super::destination::{Target, check_address, check_name, shown};
 use super::draft::Pair;
 use super::error::Fault;
-use super::face::{Desk, done, reply};
+use super::face::{ApiRequest, done, reply};
 use super::names::Names;
 use super::shape::group::{DefaultsAsked, EndpointWire, EndpointsAsked, GroupWire};
 use axum::http::StatusCode;
@@ -37,7 +37,7 @@ pub(super) struct Endpoint {
     pub(super) url: String,
 }
 
-impl Desk<'_> {
+impl ApiRequest<'_> {
     /// A group, if there is one of that name.
     pub(super) async fn group_record(&self, name: &str) -> Result<Option<GroupRecord>, Fault> {
         self.kept(&self.group_key(name)).await

@@ -1,13 +1,13 @@
 //! What the face keeps beside calls: records, each changed if it is still as it was read.
 
 use super::error::Fault;
-use super::face::Desk;
+use super::face::ApiRequest;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tollgate::Error;
 use tollgate::lanes::{ActError, Key, PAGE_MAX, Record, Revision, Write};
 
-impl Desk<'_> {
+impl ApiRequest<'_> {
     /// What is kept under a key.
     pub(super) async fn kept<T: DeserializeOwned>(&self, key: &str) -> Result<Option<T>, Fault> {
         Ok(self.found(key).await?.0)

@@ -28,7 +28,7 @@ pub(super) struct Letter {
 
 /// Where a message waits.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum Through {
     /// With others of its keys.
     Flow,
     /// In a queue, by the caller's name of it.
@@ -45,7 +45,7 @@ pub(super) struct Posting<'a> {
     /// The present.
     pub(super) now: Now,
     /// Where it waits.
-    pub(super) place: Place,
+    pub(super) place: Through,
     /// What its card says of that.
     pub(super) accepted: Accepted,
     /// The message that it tells of: what that does not show, it does not show, either.
@@ -63,11 +63,11 @@ impl Letter {
         };
         let Posting { names, now, place, accepted, source } = posting;
         let (queue, lane) = match &place {
-            Place::Flow => (names.messages(), flow_lane(draft, &url)?),
-            Place::Queue(name) | Place::QueueFirst(name) => (names.queue(name), name.clone()),
+            Through::Flow => (names.messages(), flow_lane(draft, &url)?),
+            Through::Queue(name) | Through::QueueFirst(name) => (names.queue(name), name.clone()),
         };
         let priority = match place {
-            Place::QueueFirst(_) => Priority::new(FIRST).map_err(Fault::invalid)?,
+            Through::QueueFirst(_) => Priority::new(FIRST).map_err(Fault::invalid)?,
             _ => draft.priority,
         };
         let is_in_group = accepted.group.is_some();

@@ -6,7 +6,7 @@
 mod lines;
 
 use super::error::Fault;
-use super::face::{Desk, reply};
+use super::face::{ApiRequest, reply};
 use super::filter::{Facts, Filter, Order, Sought};
 use super::names::{self, Names};
 use super::remembered::Message;
@@ -45,12 +45,12 @@ struct Told {
 /// Where a page begins: at a place of history, or at a line of those collected; and how many lines of
 /// what is there were told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Place {
+struct LogCursor {
     at: u64,
     told: usize,
 }
 
-impl FromStr for Place {
+impl FromStr for LogCursor {
     type Err = Fault;
 
     fn from_str(text: &str) -> Result<Self, Fault> {
@@ -61,13 +61,13 @@ impl FromStr for Place {
     }
 }
 
-impl std::fmt::Display for Place {
+impl std::fmt::Display for LogCursor {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{}-{}", self.at, self.told)
     }
 }
 
-impl Desk<'_> {
+impl ApiRequest<'_> {
     /// The log under its old name.
     pub(super) async fn list_events(&self) -> Result<Response, Fault> {
         let Told { lines, cursor } = self.search_log().await?;
@@ -82,7 +82,7 @@ impl Desk<'_> {
 
     async fn search_log(&self) -> Result<Told, Fault> {
         let filter = Filter::read(Sought::Logs, self.query(), &[])?;
-        let place = filter.cursor.as_deref().map(Place::from_str).transpose()?;
+        let place = filter.cursor.as_deref().map(LogCursor::from_str).transpose()?;
         let search = Search {
             gate: self.app.gate.clone(),
             names: self.names.clone(),
@@ -122,7 +122,7 @@ struct Search {
 
 impl Search {
     /// A page; `None` if there is too much to be told in this order.
-    async fn run(mut self, place: Option<Place>) -> Result<Option<Told>, Error> {
+    async fn run(mut self, place: Option<LogCursor>) -> Result<Option<Told>, Error> {
         let is_latest = self.filter.order() == Order::LatestFirst;
         if self.filter.ids().is_none() && is_latest {
             return self.scan(place).await.map(Some);
@@ -144,7 +144,7 @@ impl Search {
     }
 
     /// The lines from a place on, the latest first.
-    async fn scan(mut self, place: Option<Place>) -> Result<Told, Error> {
+    async fn scan(mut self, place: Option<LogCursor>) -> Result<Told, Error> {
         let mut after = place.map(|place| HistoryCursor(place.at));
         let mut told = place.map_or(0, |place| place.told);
         let (mut scanned, mut skipped) = (0, 0);
@@ -160,7 +160,7 @@ impl Search {
                 for (nth, line) in lines.skip(std::mem::take(&mut told)) {
                     if self.is_full() {
                         // The next page begins with this event.
-                        let rest = Place { at: place.0.saturating_add(1), told: nth };
+                        let rest = LogCursor { at: place.0.saturating_add(1), told: nth };
                         return Ok(self.page(Some(rest)));
                     }
                     self.tell(event.call, &line).await?;
@@ -168,7 +168,7 @@ impl Search {
                 scanned += usize::from(self.names.has_messages(&event.queue));
                 skipped += 1;
                 if scanned == SCANNED_MAX || skipped == SKIPPED_MAX {
-                    return Ok(self.page(Some(Place { at: place.0, told: 0 })));
+                    return Ok(self.page(Some(LogCursor { at: place.0, told: 0 })));
                 }
             }
             match page.next {
@@ -183,7 +183,7 @@ impl Search {
     async fn cut(
         mut self,
         lines: Vec<(CallId, Line)>,
-        place: Option<Place>,
+        place: Option<LogCursor>,
     ) -> Result<Told, Error> {
         let at = place.and_then(|place| usize::try_from(place.at).ok());
         let is_latest = self.filter.order() == Order::LatestFirst;
@@ -206,7 +206,7 @@ impl Search {
         }
         // A number of lines fits.
         let at = |rest| u64::try_from(rest).unwrap_or(u64::MAX);
-        Ok(self.page(rest.map(|rest| Place { at: at(rest), told: 0 })))
+        Ok(self.page(rest.map(|rest| LogCursor { at: at(rest), told: 0 })))
     }
 
     /// The events of certain messages, the earliest first.
@@ -391,7 +391,7 @@ impl Search {
         Ok(payload)
     }
 
-    fn page(self, rest: Option<Place>) -> Told {
+    fn page(self, rest: Option<LogCursor>) -> Told {
         Told { lines: self.told, cursor: rest.map(|rest| rest.to_string()) }
     }
 }

@@ -1,7 +1,7 @@
 //! Messages that were handed in: one as it is, and those that are to be sent no more.
 
 use super::error::Fault;
-use super::face::{Desk, reply};
+use super::face::{ApiRequest, reply};
 use super::filter::{Facts, Filter, Sought};
 use super::names::{call_of, message_id};
 use super::remembered::Message;
@@ -26,7 +26,7 @@ pub(super) enum Which<'a> {
     Meant(&'a Filter),
 }
 
-impl Desk<'_> {
+impl ApiRequest<'_> {
     pub(super) async fn read_message(&self, id: &str) -> Result<Response, Fault> {
         let call = call_of(id).ok_or_else(|| unknown(id))?;
         let alive = match self.live(call).await? {

@@ -7,8 +7,8 @@ use super::destination::{
 use super::draft::incoming::{read_batch, request_headers};
 use super::draft::{Draft, Pair};
 use super::error::Fault;
-use super::face::{Desk, reply};
-use super::letter::{Letter, Place, Posting};
+use super::face::{ApiRequest, reply};
+use super::letter::{Letter, Posting, Through};
 use super::names;
 use super::queues;
 use super::shape::reply::{Published, PublishedWire};
@@ -55,7 +55,7 @@ struct Addressee<'a> {
     group: Option<(String, Option<String>)>,
 }
 
-impl Desk<'_> {
+impl ApiRequest<'_> {
     pub(super) async fn publish(&self, tail: &str) -> Result<Response, Fault> {
         let draft = self.draft(tail).await?;
         self.publish_one(draft, None).await
@@ -193,7 +193,7 @@ impl Desk<'_> {
             group: addressee.group,
             ..Accepted::default()
         };
-        let place = item.queue.clone().map_or(Place::Flow, Place::Queue);
+        let place = item.queue.clone().map_or(Through::Flow, Through::Queue);
         let posting = Posting { names: &self.names, now, place, accepted, source: None };
         if let Target::Url(url) = &addressee.draft.target {
             check_address(url, &self.shared.addresses)?;

@@ -2,7 +2,7 @@
 
 use super::destination::check_name;
 use super::error::Fault;
-use super::face::{Desk, done, reply};
+use super::face::{ApiRequest, done, reply};
 use super::messages::Which;
 use super::shape::queue::{QueueAsked, QueueWire};
 use axum::http::StatusCode;
@@ -59,7 +59,7 @@ fn spec(parallelism: u32) -> Result<QueueSpec, Fault> {
     })
 }
 
-impl Desk<'_> {
+impl ApiRequest<'_> {
     pub(super) async fn list_queues(&self) -> Result<Response, Fault> {
         let (mut wires, mut after) = (Vec::new(), None);
         loop {

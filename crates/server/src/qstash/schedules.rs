@@ -7,8 +7,8 @@ use super::card::{Accepted, Card};
 use super::destination::{Target, check_address, check_callbacks, shown};
 use super::draft::{Draft, Start};
 use super::error::Fault;
-use super::face::{Desk, done, reply};
-use super::letter::{Letter, Place, Posting};
+use super::face::{ApiRequest, done, reply};
+use super::letter::{Letter, Posting, Through};
 use super::names::{GROUPS, message_id};
 use super::remembered::Message;
 use super::shape::reply::ScheduleMade;
@@ -29,7 +29,7 @@ const BODIES_BYTES_MAX: usize = 16 << 20;
 /// Random bytes of such an id.
 const ID_BYTES: usize = 18;
 
-impl Desk<'_> {
+impl ApiRequest<'_> {
     /// Makes a schedule, or changes the one of that id: a pause stays, and so does when it was made.
     pub(super) async fn make_schedule(&self, tail: &str) -> Result<Response, Fault> {
         let draft = self.draft(tail).await?;
@@ -125,7 +125,7 @@ impl Desk<'_> {
                 check_address(url, &self.shared.addresses)?;
                 // Times count from the tick.
                 let now = Now::both(Timestamp::default());
-                let place = draft.queue.clone().map_or(Place::Flow, Place::Queue);
+                let place = draft.queue.clone().map_or(Through::Flow, Through::Queue);
                 let posting = Posting { names: &self.names, now, place, accepted, source: None };
                 let letter = Letter::new(draft, &self.body, posting)?;
                 // Each tick is a message of its own.

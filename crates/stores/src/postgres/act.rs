@@ -4,7 +4,7 @@ use super::PostgresCells;
 use super::fault::{First, Tries, Trouble};
 use super::pool::Session;
 use super::row::{Keys, letter, system_time, timestamp};
-use super::sweeper::{Place, SWEEP_CELLS};
+use super::sweeper::{LastCell, SWEEP_CELLS};
 use crate::shared::cells::{Change, Decide, Found, Kind, Wanted};
 use std::sync::PoisonError;
 use std::time::SystemTime;
@@ -199,7 +199,7 @@ impl PostgresCells {
     }
 
     /// Removes expired cells after one.
-    async fn sweep(&self, session: &Session<'_>, after: &Place, now: Now) -> Result<(), Error> {
+    async fn sweep(&self, session: &Session<'_>, after: &LastCell, now: Now) -> Result<(), Error> {
         let time = system_time(now.at);
         let arguments =
             [&after.kind as _, &after.name as _, &after.part as _, &SWEEP_CELLS as _, &time as _];
@@ -213,9 +213,11 @@ impl PostgresCells {
         let rows = rows?;
         ended?;
         let last = match rows.first() {
-            Some(row) => {
-                Some(Place { kind: row.try_get(0)?, name: row.try_get(1)?, part: row.try_get(2)? })
-            }
+            Some(row) => Some(LastCell {
+                kind: row.try_get(0)?,
+                name: row.try_get(1)?,
+                part: row.try_get(2)?,
+            }),
             None => None,
         };
         self.sweeper.lock().unwrap_or_else(PoisonError::into_inner).swept(last);

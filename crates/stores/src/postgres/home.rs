@@ -243,7 +243,7 @@ impl Database {
             inbox: inbox.clone(),
             clock: clock.clone(),
             listeners: listeners.clone(),
-            past: history.as_ref().map(History::ahead),
+            past: history.as_ref().map(History::backlog),
             gather: GATHER,
             growth,
             patience,

@@ -8,7 +8,7 @@ const LOOKS_PER_CELL: i64 = 4;
 
 /// The key of the last cell that was looked at, as its columns.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct LastCell {
     pub(super) kind: i8,
     pub(super) name: Vec<u8>,
     pub(super) part: Vec<u8>,
@@ -18,12 +18,12 @@ pub(super) struct Place {
 #[derive(Debug, Default)]
 pub(super) struct Sweeper {
     owed: i64,
-    after: Place,
+    after: LastCell,
 }
 
 impl Sweeper {
     /// Says after which cell to sweep, if it is time: a change was made that added so many cells.
-    pub(super) fn due(&mut self, added: usize) -> Option<Place> {
+    pub(super) fn due(&mut self, added: usize) -> Option<LastCell> {
         let added = i64::try_from(added).unwrap_or(SWEEP_CELLS);
         self.owed = self.owed.saturating_add(1 + added.saturating_mul(LOOKS_PER_CELL));
         (self.owed >= SWEEP_CELLS).then(|| {
@@ -34,7 +34,7 @@ impl Sweeper {
     }
 
     /// Takes note of the last cell that was looked at; `None`: there was none, so it begins anew.
-    pub(super) fn swept(&mut self, last: Option<Place>) {
+    pub(super) fn swept(&mut self, last: Option<LastCell>) {
         self.after = last.unwrap_or_default();
     }
 }
@@ -56,11 +56,11 @@ mod tests {
     #[test]
     fn goes_on_where_it_was_and_begins_anew_at_the_end() {
         let mut sweeper = Sweeper::default();
-        assert_eq!(sweeper.due(256), Some(Place::default()));
-        let place = Place { kind: 109, name: b"a".to_vec(), part: Vec::new() };
+        assert_eq!(sweeper.due(256), Some(LastCell::default()));
+        let place = LastCell { kind: 109, name: b"a".to_vec(), part: Vec::new() };
         sweeper.swept(Some(place.clone()));
         assert_eq!(sweeper.due(256), Some(place));
         sweeper.swept(None);
-        assert_eq!(sweeper.due(256), Some(Place::default()));
+        assert_eq!(sweeper.due(256), Some(LastCell::default()));
     }
 }

@@ -173,8 +173,8 @@ impl Slices {
     }
 
     /// What is to be told to [`Self::lasts`] once all that was done so far is on disk.
-    pub(crate) fn take_ahead(&mut self) -> Ahead {
-        Ahead {
+    pub(crate) fn take_ahead(&mut self) -> Unsynced {
+        Unsynced {
             asks: std::mem::take(&mut self.asks),
             consumed: std::mem::take(&mut self.consumed),
             recorded: std::mem::take(&mut self.recorded),
@@ -182,7 +182,7 @@ impl Slices {
     }
 
     /// Notes what is on disk.
-    pub(crate) fn lasts(&mut self, ahead: Ahead) {
+    pub(crate) fn lasts(&mut self, ahead: Unsynced) {
         self.outstanding -= ahead.asks.min(self.outstanding);
         for (meter, units) in ahead.consumed {
             if let Some(slice) = self.meters.get_mut(&meter) {
@@ -199,13 +199,13 @@ impl Slices {
 
 /// What was done ahead of the disk.
 #[derive(Default)]
-pub(crate) struct Ahead {
+pub(crate) struct Unsynced {
     asks: usize,
     consumed: Vec<(MeterName, u64)>,
     recorded: Vec<MeterName>,
 }
 
-impl Ahead {
+impl Unsynced {
     /// With what was done after it.
     pub(crate) fn and(&mut self, later: Self) {
         self.asks += later.asks;

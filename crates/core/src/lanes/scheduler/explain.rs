@@ -83,7 +83,7 @@ impl Scheduler {
 
     /// The first instant at which all its meters let it pass, with those of its lane who go before
     /// it, and before which it rests or is not due.
-    fn not_before(&self, slot: CallSlot, ahead: Option<&Ahead>, now: Now) -> Option<Opening> {
+    fn not_before(&self, slot: CallSlot, ahead: Option<&Before>, now: Now) -> Option<Opening> {
         let call = &self.calls[slot];
         let start = self.earliest(call, now)?;
         let each = self.calls.lines(call).iter().map(|line| {
@@ -100,7 +100,7 @@ impl Scheduler {
     }
 
     /// As [`Self::not_before`], with those of other lanes who go before it, too.
-    fn expected(&self, slot: CallSlot, ahead: Option<&Ahead>, now: Now) -> Option<Opening> {
+    fn expected(&self, slot: CallSlot, ahead: Option<&Before>, now: Now) -> Option<Opening> {
         let call = &self.calls[slot];
         let start = self.earliest(call, now)?;
         let ahead = ahead?;
@@ -184,7 +184,7 @@ impl Scheduler {
     }
 
     /// The calls of its lane that go before a call.
-    fn ahead(&self, call: &Call) -> Ahead {
+    fn ahead(&self, call: &Call) -> Before {
         let lane = &self.lanes[call.lane];
         let is_strict = self.lanes.queue(lane.queue).spec.order == Order::Strict;
         let own = call.rank();
@@ -202,17 +202,17 @@ impl Scheduler {
         let waiting = lane.waiting.iter();
         let waiting = waiting.take_while(|call| goes_first(&self.calls[*call].rank(), false));
         let first: Vec<_> = returned.map(|(_, call)| call).chain(waiting).collect();
-        Ahead { calls: first.len() as u64, first }
+        Before { calls: first.len() as u64, first }
     }
 }
 
 /// The calls that go before another in its lane.
-struct Ahead {
+struct Before {
     calls: u64,
     first: Vec<CallSlot>,
 }
 
-impl Ahead {
+impl Before {
     /// What those of them that pay weigh at one meter.
     fn weight_at(&self, scheduler: &Scheduler, line: &Line, pays: impl Fn(&Call) -> bool) -> u64 {
         let owed = self.first.iter().filter_map(|call| {

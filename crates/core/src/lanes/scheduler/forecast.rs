@@ -89,7 +89,7 @@ impl Scheduler {
         self.gather(GATHER);
         // There are no others on paper.
         self.shares_asks = false;
-        Ahead::new(self, *work, now).run()
+        Rehearsal::new(self, *work, now).run()
     }
 
     /// How many calls wait in each lane where some do.
@@ -113,7 +113,7 @@ impl Scheduler {
 }
 
 /// A scheduler on its way through what is to come.
-struct Ahead {
+struct Rehearsal {
     scheduler: Scheduler,
     work: Work,
     began: Now,
@@ -131,7 +131,7 @@ struct Ahead {
     started: u64,
 }
 
-impl Ahead {
+impl Rehearsal {
     fn new(mut scheduler: Scheduler, work: Work, began: Now) -> Self {
         scheduler.advance(began);
         let waiting = scheduler.waiting_by_lane().map(|(queue, lane, waiting)| {

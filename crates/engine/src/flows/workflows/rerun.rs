@@ -3,7 +3,7 @@
 use super::card::{Chore, ChoreKind};
 use super::moved::{Moves, deadline};
 use super::record::WorkflowRun;
-use super::start::Place;
+use super::start::Admission;
 use crate::error::Error;
 use crate::flows::cancel::Cancelled;
 use crate::flows::record::Ended;
@@ -42,11 +42,11 @@ impl<S: Lanes + 'static> Flows<S> {
         if !is_over {
             act.write.push(write(&ended_key(run), revision, None)?);
             match self.place(&mut act, &workflow).await? {
-                Place::Waits => {
+                Admission::Waits => {
                     let (run, workflow) = (run.to_owned(), again.workflow);
                     return Err(FlowError::NoPlace { run, workflow }.into());
                 }
-                place => again.has_place = place == Place::Taken,
+                place => again.has_place = place == Admission::Taken,
             }
             if let Some(deadline) = deadline(&workflow, self.engine.wall()) {
                 let what = ChoreKind::Timeout;

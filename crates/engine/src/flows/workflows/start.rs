@@ -13,7 +13,7 @@ use tollgate_core::lanes::{Act, ActError, Revision};
 
 /// Whether a run may live beside those that do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum Admission {
     /// As many as there are may.
     Unbounded,
     /// It is one of those that may.
@@ -101,27 +101,32 @@ impl<S: Lanes + 'static> Flows<S> {
         let moved = self.decided((id, &run), workflow, Moves::Begin, loaded).await?;
         let is_over = moved.ending.is_some();
         // One that ends at once lives at no time.
-        let place = if is_over { Place::Unbounded } else { self.place(&mut act, workflow).await? };
-        if place == Place::Waits {
+        let place =
+            if is_over { Admission::Unbounded } else { self.place(&mut act, workflow).await? };
+        if place == Admission::Waits {
             let run = WorkflowRun { is_pending: true, ..run };
             act.write.push(write(&pending_key(workflow.name(), id), Revision(0), Some([].into()))?);
             act.write.push(write(&run_key(id), Revision(0), Some(run.written()?))?);
             return Ok((act, false));
         }
-        let run = WorkflowRun { has_place: place == Place::Taken, ..run };
+        let run = WorkflowRun { has_place: place == Admission::Taken, ..run };
         self.follow(&mut act, id, (run, Revision(0)), moved).await?;
         Ok((act, is_over))
     }
 
     /// Counts a run among those that live, if it may be one of them.
-    pub(super) async fn place(&self, act: &mut Act, workflow: &Workflow) -> Result<Place, Error> {
-        let Some(most) = workflow.spec().runs_max else { return Ok(Place::Unbounded) };
+    pub(super) async fn place(
+        &self,
+        act: &mut Act,
+        workflow: &Workflow,
+    ) -> Result<Admission, Error> {
+        let Some(most) = workflow.spec().runs_max else { return Ok(Admission::Unbounded) };
         let key = live_key(workflow.name());
         let live = self.engine.record(&key).await?;
         let (count, revision) =
             live.map_or((0, Revision(0)), |it| (count_of(&it.bytes), it.revision));
         let (place, count) =
-            if count < most { (Place::Taken, count + 1) } else { (Place::Waits, count) };
+            if count < most { (Admission::Taken, count + 1) } else { (Admission::Waits, count) };
         // Written as it is, too: whoever ends meanwhile is to see who waits.
         act.write.push(write(&key, revision, Some(count.to_string().into_bytes().into()))?);
         Ok(place)

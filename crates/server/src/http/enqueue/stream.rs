@@ -5,7 +5,7 @@ use crate::http::body::{Taken, parse_as};
 use crate::http::caller::Caller;
 use crate::http::problem::{Problem, kinds, shutting_down};
 use crate::http::wire::id::IdWire;
-use crate::http::wire::new_call::{CallWire, Desk};
+use crate::http::wire::new_call::{CallWire, HandedIn};
 use crate::http::wire::object::Object;
 use crate::traces::Entering;
 use axum::body::{Body, Bytes, HttpBody};
@@ -176,8 +176,8 @@ impl<'a> Taker<'a> {
         let Object(call): Object<CallWire<'_>> = parse_as(text)?;
         let To { app, caller, queue, trace, .. } = self.to;
         let now = app.gate.now().await?;
-        let desk = Desk { caller, queue: Some(queue), now, trace };
-        let mut call = call.new_call(desk).map_err(|fault| fault.problem(""))?;
+        let handed_in = HandedIn { caller, queue: Some(queue), now, trace };
+        let mut call = call.new_call(handed_in).map_err(|fault| fault.problem(""))?;
         // Each line arrives by itself.
         self.entering.begin(&mut call, now.wall, now.wall);
         self.batch_bytes += call.payload.bytes();

@@ -89,7 +89,7 @@ impl Fault {
 
 /// Where a call is handed in, by whom and when.
 #[derive(Debug, Clone, Copy)]
-pub(in crate::http) struct Desk<'a> {
+pub(in crate::http) struct HandedIn<'a> {
     pub(in crate::http) caller: &'a Caller,
     /// Which queue, unless the call says.
     pub(in crate::http) queue: Option<&'a QueueName>,
@@ -100,22 +100,26 @@ pub(in crate::http) struct Desk<'a> {
 
 impl CallWire<'_> {
     /// The call that is meant, by the names of the store.
-    pub(in crate::http) fn new_call(&self, desk: Desk<'_>) -> Result<NewCall, Fault> {
+    pub(in crate::http) fn new_call(&self, handed_in: HandedIn<'_>) -> Result<NewCall, Fault> {
         let named = |field| move |error: NameError| named(field, &error);
         let lane = LaneName::new(&self.lane).map_err(named("lane"))?;
-        let (body, delivery) = (self.body_bytes()?, self.delivery(desk.caller)?);
+        let (body, delivery) = (self.body_bytes()?, self.delivery(handed_in.caller)?);
         let key = |field, text: Option<&str>| {
             text.map(|text| Key::new(text).map_err(named(field))).transpose()
         };
         Ok(NewCall {
-            queue: self.queue(desk)?,
-            tolls: self.tolls(desk.caller, &delivery)?,
+            queue: self.queue(handed_in)?,
+            tolls: self.tolls(handed_in.caller, &delivery)?,
             priority: self.priority.0,
-            not_before: either(("delay", self.delay), ("not_before", self.not_before), desk.now)?,
+            not_before: either(
+                ("delay", self.delay),
+                ("not_before", self.not_before),
+                handed_in.now,
+            )?,
             expires: either(
                 ("expires_after", self.expires_after),
                 ("expires_at", self.expires_at),
-                desk.now,
+                handed_in.now,
             )?,
             dedupe: match (&self.dedupe_id, self.dedupe_content) {
                 (Some(_), true) => {
@@ -136,7 +140,7 @@ impl CallWire<'_> {
             supersedes: key("supersedes", self.supersedes.as_deref())?,
             lane,
             payload: wrapped(
-                Envelope { trace: self.trace(desk)?, delivery, ..Envelope::default() },
+                Envelope { trace: self.trace(handed_in)?, delivery, ..Envelope::default() },
                 &body,
             )?,
         })
@@ -147,21 +151,20 @@ impl CallWire<'_> {
         self.not_before.is_some() || self.expires_at.is_some()
     }
 
-    fn queue(&self, desk: Desk<'_>) -> Result<QueueName, Fault> {
-        match (desk.queue, &self.queue) {
+    fn queue(&self, handed_in: HandedIn<'_>) -> Result<QueueName, Fault> {
+        match (handed_in.queue, &self.queue) {
             (Some(queue), None) => Ok(queue.clone()),
-            (None, Some(name)) => {
-                QueueName::new(&desk.caller.inner(name)).map_err(|error| named("queue", &error))
-            }
+            (None, Some(name)) => QueueName::new(&handed_in.caller.inner(name))
+                .map_err(|error| named("queue", &error)),
             (Some(_), Some(_)) => Err(invalid("queue", "the queue is named already: leave it out")),
             (None, None) => Err(invalid("queue", "missing field `queue`: where the call goes")),
         }
     }
 
     /// Of which trace it is a part.
-    fn trace(&self, desk: Desk<'_>) -> Result<Option<TraceParent>, Fault> {
+    fn trace(&self, handed_in: HandedIn<'_>) -> Result<Option<TraceParent>, Fault> {
         Ok(match &self.traceparent {
-            None => desk.trace.cloned(),
+            None => handed_in.trace.cloned(),
             Some(text) => Some(TraceParent::new(text).ok_or_else(|| {
                 let why = "this is no `traceparent` of version 00, as in \"00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01\"";
                 invalid("traceparent", why)

@@ -2,7 +2,7 @@
 
 use super::id::IdWire;
 use super::items::Items;
-use super::new_call::{CallWire, Desk, even_null};
+use super::new_call::{CallWire, HandedIn, even_null};
 use super::object::Object;
 use super::problem::ProblemWire;
 use super::report;
@@ -112,7 +112,7 @@ impl SettlementWire<'_> {
         let (settlement, actual) = (self.settlement()?, self.actual(caller)?);
         let mut enqueue = Vec::with_capacity(self.enqueue.0.len());
         for (nth, Object(call)) in self.enqueue.0.iter().enumerate() {
-            let new_call = call.new_call(Desk { caller, queue: None, now, trace: None });
+            let new_call = call.new_call(HandedIn { caller, queue: None, now, trace: None });
             let at = format!("enqueue[{nth}]");
             enqueue.push(new_call.map_err(|fault| fault.problem(&at))?);
         }

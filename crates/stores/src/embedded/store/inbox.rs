@@ -5,7 +5,7 @@ use crate::embedded::committer::Refused;
 use crate::embedded::log::BatchPlace;
 use crate::store::command::{Command, Reply};
 use crate::store::home::Commands;
-use crate::store::slices::Ahead;
+use crate::store::slices::Unsynced;
 use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -20,7 +20,7 @@ pub(super) struct Cargo {
     /// Where bodies were that are needed no more once the batch lasts.
     pub(super) freed: Vec<u64>,
     /// What was consumed and answered already.
-    pub(super) ahead: Ahead,
+    pub(super) ahead: Unsynced,
     /// What happened, to be told once the batch lasts.
     pub(super) events: Vec<Event>,
 }

@@ -7,14 +7,14 @@
 //! node at a time. So rows come in the order of the log, and what a node that was killed left is told by another, or by
 //! the same one when it is back. If that is impossible for long, what comes then is dropped and counted.
 
-mod ahead;
+mod backlog;
 mod days;
 mod keeper;
 mod query;
 mod rows;
 mod telling;
 
-pub(super) use self::ahead::Ahead;
+pub(super) use self::backlog::Backlog;
 pub(super) use self::telling::Telling;
 
 use self::keeper::Keeper;
@@ -52,7 +52,7 @@ pub(super) struct Means {
 
 /// The history of a store that is open. Dropped, it writes what it was told and ends.
 pub(super) struct History {
-    ahead: Arc<Ahead>,
+    backlog: Arc<Backlog>,
     pool: Arc<Pool>,
     /// How many look at a time: who reads it takes no connection from the bodies of calls that start.
     turns: Semaphore,
@@ -69,16 +69,16 @@ impl History {
         pool: Arc<Pool>,
         runtime: &Handle,
     ) -> Self {
-        let (ahead, deadline) = (Arc::<Ahead>::default(), means.deadline);
+        let (backlog, deadline) = (Arc::<Backlog>::default(), means.deadline);
         let turns = Semaphore::new(means.readers.max(1));
         let sql = query::Sql::new(schema, means.begin.clone());
-        runtime.spawn(Keeper::new(means, schema, ahead.clone()).run());
-        Self { ahead, pool, turns, sql, deadline, runtime: runtime.clone() }
+        runtime.spawn(Keeper::new(means, schema, backlog.clone()).run());
+        Self { backlog, pool, turns, sql, deadline, runtime: runtime.clone() }
     }
 
     /// What it has not been told yet.
-    pub(super) fn ahead(&self) -> Arc<Ahead> {
-        self.ahead.clone()
+    pub(super) fn backlog(&self) -> Arc<Backlog> {
+        self.backlog.clone()
     }
 }
 
@@ -86,7 +86,7 @@ impl Past for History {
     /// Covers all that was answered, by whichever node. If the database does not take it, it is waited for no
     /// longer than a deadline.
     fn flushed(&self) -> Doing<'_, ()> {
-        let flushed = self.ahead.flush();
+        let flushed = self.backlog.flush();
         Box::pin(within_runtime(&self.runtime, async {
             // An end without an answer is an answer: there will be no more.
             let _ = tokio::time::timeout(self.deadline, flushed).await;
@@ -94,7 +94,7 @@ impl Past for History {
     }
 
     fn dropped(&self) -> u64 {
-        self.ahead.dropped()
+        self.backlog.dropped()
     }
 
     fn find(&self, call: CallId) -> Doing<'_, Answer<Vec<Event>>> {
@@ -109,8 +109,8 @@ impl Past for History {
 
 impl Drop for History {
     fn drop(&mut self) {
-        self.ahead.close();
-        if !self.ahead.has_ended_within(DRAIN) {
+        self.backlog.close();
+        if !self.backlog.has_ended_within(DRAIN) {
             tracing::debug!("the end of history is left to another node");
         }
     }

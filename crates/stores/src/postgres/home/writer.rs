@@ -12,14 +12,14 @@ mod tickets;
 pub(super) use self::following::{Trouble, within};
 
 use self::committing::undone;
-use self::tickets::Desk;
+use self::tickets::TicketsKnown;
 use super::asks::{Asks, HERE_EVERY};
 use super::clock::Clock;
 use super::frames::{self, Note};
 use super::inbox::{Inbox, Waiting};
 use super::link::{Batch, Connector, Link, Sql};
 use super::load::{self, Loaded};
-use super::past::Ahead;
+use super::past::Backlog;
 use super::snapshot::Growth;
 use super::tickets::Read;
 use crate::store::command::{Command, Kind, Reply};
@@ -53,7 +53,7 @@ pub(super) struct Means {
     pub(super) clock: Arc<Clock>,
     pub(super) listeners: Listeners,
     /// What history has not been told yet, where that is kept.
-    pub(super) past: Option<Arc<Ahead>>,
+    pub(super) past: Option<Arc<Backlog>>,
     /// Meters that open within so long of each other are looked at together.
     pub(super) gather: Span,
     pub(super) growth: Arc<Growth>,
@@ -84,7 +84,7 @@ pub(super) struct Writer {
     /// Those that only look, until what is being done beside them is over.
     looks: VecDeque<Box<dyn Command>>,
     asks: Asks,
-    desk: Desk,
+    tickets: TicketsKnown,
     /// When this node last wrote something.
     wrote: Option<Instant>,
     /// Emptied, for their memory.
@@ -119,7 +119,7 @@ impl Writer {
             later: VecDeque::new(),
             looks: VecDeque::new(),
             asks: Asks::default(),
-            desk: Desk::default(),
+            tickets: TicketsKnown::default(),
             wrote: None,
             effects: Vec::new(),
             events: Vec::new(),
@@ -153,7 +153,7 @@ impl Writer {
         let _ends = Ends(self.means.inbox.clone(), self.means.listeners.clone());
         self.wake();
         loop {
-            let waiting = self.means.inbox.wait(self.desk.patience(QUIET)).await;
+            let waiting = self.means.inbox.wait(self.tickets.patience(QUIET)).await;
             let Waiting { mut commands, is_closed, has_tickets, .. } = waiting;
             commands.extend(self.later.drain(..));
             let has_tickets = self.look_for_tickets(has_tickets, is_closed).await;
@@ -191,7 +191,7 @@ impl Writer {
         let (looks, changes): (VecDeque<_>, VecDeque<_>) =
             commands.into_iter().partition(|command| command.kind() == Kind::Look);
         let is_only_looks = changes.is_empty() && !looks.is_empty();
-        if is_only_looks && !self.is_to_write() && !self.desk.has_work() {
+        if is_only_looks && !self.is_to_write() && !self.tickets.has_work() {
             return drop(self.do_all(looks).await);
         }
         self.looks = looks;
@@ -209,7 +209,7 @@ impl Writer {
     /// Does commands, and answers each; the error says why none could be.
     async fn do_all(&mut self, mut commands: VecDeque<Box<dyn Command>>) -> Result<(), StoreError> {
         let is_silent = self.is_to_write();
-        let is_free = !is_silent && !self.desk.has_work();
+        let is_free = !is_silent && !self.tickets.has_work();
         let looked = match is_free {
             true => self.look(&commands).await,
             false => None,

@@ -1,6 +1,6 @@
 //! The keeper: one task that makes rows of what history is to be told, makes the days that it needs and drops the old.
 
-use super::ahead::{Ahead, Asked};
+use super::backlog::{Asked, Backlog};
 use super::days::{self, Day};
 use super::rows::{Rows, TYPES};
 use super::{History, Means};
@@ -65,7 +65,7 @@ enum Told {
 
 pub(super) struct Keeper {
     means: Means,
-    ahead: Arc<Ahead>,
+    backlog: Arc<Backlog>,
     sql: Sql,
     days: days::Sql,
     link: Option<Link>,
@@ -76,7 +76,7 @@ pub(super) struct Keeper {
 }
 
 impl Keeper {
-    pub(super) fn new(means: Means, schema: &SchemaName, ahead: Arc<Ahead>) -> Self {
+    pub(super) fn new(means: Means, schema: &SchemaName, backlog: Arc<Backlog>) -> Self {
         let named = |sql: &str| schema.put_into(sql);
         let sql = Sql {
             // What a crash of the server takes back it takes back on both sides, and then it is told again.
@@ -94,11 +94,11 @@ impl Keeper {
             ),
         };
         let days = days::Sql::new(schema, means.begin.clone());
-        Self { means, ahead, sql, days, link: None, made: BTreeSet::new(), looked: None }
+        Self { means, backlog, sql, days, link: None, made: BTreeSet::new(), looked: None }
     }
 
     pub(super) async fn run(mut self) {
-        let _ends = Ends(self.ahead.clone());
+        let _ends = Ends(self.backlog.clone());
         // First what a node left that was killed, perhaps this one.
         let mut asked = Asked::default();
         loop {
@@ -111,7 +111,7 @@ impl Keeper {
                 return;
             }
             self.look_after().await;
-            asked = self.ahead.take(LOOK_EVERY).await;
+            asked = self.backlog.take(LOOK_EVERY).await;
         }
     }
 
@@ -121,7 +121,7 @@ impl Keeper {
         let (mut goal, mut failures, mut refusals) = (None, 0, 0);
         loop {
             let error = match self.tell_some(&mut goal, refusals >= REFUSALS_MAX).await {
-                Ok(true) => return self.ahead.note_told(),
+                Ok(true) => return self.backlog.note_told(),
                 Ok(false) => {
                     (failures, refusals) = (0, 0);
                     continue;
@@ -138,7 +138,7 @@ impl Keeper {
             if failures == 2 && !matches!(error, StoreError::Unreachable { .. }) {
                 tracing::warn!(%error, "history is not written, and is tried again");
             }
-            if self.ahead.pause(RETRY).await {
+            if self.backlog.pause(RETRY).await {
                 return;
             }
             // What is old may be what is in the way.
@@ -163,7 +163,7 @@ impl Keeper {
             Told::Upto(last, dropped) => {
                 if dropped > 0 {
                     tracing::warn!(dropped, "history has a gap: the database refused it");
-                    self.ahead.note_dropped(dropped);
+                    self.backlog.note_dropped(dropped);
                 }
                 Ok(last >= goal)
             }
@@ -367,7 +367,7 @@ async fn within<T>(patience: Duration, doing: impl Future<Output = Result<T, Err
 }
 
 /// Leaves nobody waiting, also if the keeper panics.
-struct Ends(Arc<Ahead>);
+struct Ends(Arc<Backlog>);
 
 impl Drop for Ends {
     fn drop(&mut self) {

@@ -16,7 +16,7 @@ const AGAIN_EVERY: Duration = Duration::from_secs(3);
 
 /// What is known of tickets.
 #[derive(Default)]
-pub(super) struct Desk {
+pub(super) struct TicketsKnown {
     /// What the next round is to try.
     wanted: Kinds,
     looked: Option<Instant>,
@@ -25,7 +25,7 @@ pub(super) struct Desk {
     after: i64,
 }
 
-impl Desk {
+impl TicketsKnown {
     pub(super) fn has_work(&self) -> bool {
         self.wanted.any()
     }
@@ -47,38 +47,38 @@ impl Writer {
     /// Says whether there are tickets to be tried: those that were heard of, and now and then those
     /// that are there. One that closes leaves them to others.
     pub(super) async fn look_for_tickets(&mut self, has_heard: bool, is_closed: bool) -> bool {
-        self.desk.wanted.new |= has_heard;
+        self.tickets.wanted.new |= has_heard;
         let now = elapsing();
-        let is_time = self.desk.looked.is_none_or(|at| now.duration_since(at) >= LOOK_EVERY);
+        let is_time = self.tickets.looked.is_none_or(|at| now.duration_since(at) >= LOOK_EVERY);
         let link = self.link.as_ref().filter(|link| is_time && !link.is_closed());
         // Without a connection the next round makes one, or says why it cannot.
         if let Some(link) = link {
-            self.desk.looked = Some(now);
+            self.tickets.looked = Some(now);
             match within(self.means.patience, link.look_for_tickets()).await {
-                Ok(found) => self.desk.note(found, now),
+                Ok(found) => self.tickets.note(found, now),
                 Err(_) => self.link = None,
             }
         }
-        self.desk.has_work() && !is_closed
+        self.tickets.has_work() && !is_closed
     }
 
     /// Begins a round, with the tickets that it is to try.
     pub(super) async fn begin_with_tickets(&mut self) -> Result<(Now, Read), StoreError> {
         // If it fails, they are found again when it is looked for them.
-        let kinds = std::mem::take(&mut self.desk.wanted);
+        let kinds = std::mem::take(&mut self.tickets.wanted);
         let now = self.begin_surely().await?;
         if !kinds.any() {
             return Ok((now, Read::default()));
         }
         let read = match self.held() {
-            Ok(link) => within(self.means.patience, link.tickets(kinds, self.desk.after)).await,
+            Ok(link) => within(self.means.patience, link.tickets(kinds, self.tickets.after)).await,
             Err(trouble) => Err(trouble),
         };
         let read = read.map_err(|trouble| self.put_down(trouble))?;
         if kinds.refused {
-            self.desk.tried = Some(elapsing());
+            self.tickets.tried = Some(elapsing());
             // Behind the last one it begins again with the first.
-            self.desk.after = read.refused.last().map_or(0, |ticket| ticket.number);
+            self.tickets.after = read.refused.last().map_or(0, |ticket| ticket.number);
         }
         Ok((now, read))
     }
@@ -91,7 +91,7 @@ impl Writer {
         wanted.held = self.take_each(held, &mut full, cargo, now);
         wanted.refused = self.take_each(refused, &mut full, cargo, now);
         self.take_each(new, &mut full, cargo, now);
-        self.desk.wanted = wanted;
+        self.tickets.wanted = wanted;
     }
 
     /// Tries each in order; says whether there were some, and all were taken. A queue that is found

@@ -14,7 +14,7 @@ const EAGER_BYTES: usize = 1 << 20;
 const GATHER: Duration = Duration::from_millis(100);
 
 #[derive(Default)]
-pub(in crate::postgres::home) struct Ahead {
+pub(in crate::postgres::home) struct Backlog {
     state: Mutex<State>,
     arrived: Notify,
     ended: Condvar,
@@ -52,7 +52,7 @@ impl State {
     }
 }
 
-impl Ahead {
+impl Backlog {
     /// Whether events may be told of a commit that has so many bytes of them already; if not, they are counted.
     pub(in crate::postgres::home) fn has_room_for(&self, events: usize, already: usize) -> bool {
         let mut state = self.lock();
@@ -163,7 +163,7 @@ mod tests {
 
     #[tokio::test]
     async fn what_comes_while_history_is_far_behind_is_dropped_and_counted() {
-        let ahead = Ahead::default();
+        let ahead = Backlog::default();
         ahead.grow(BYTES_MAX - 1);
         assert!(ahead.has_room_for(3, 0));
         assert!(!ahead.has_room_for(3, 1), "what is not committed yet counts, too");
@@ -181,7 +181,7 @@ mod tests {
 
     #[tokio::test]
     async fn whoever_waits_is_not_kept_waiting_for_more() {
-        let ahead = Ahead::default();
+        let ahead = Backlog::default();
         let flushed = ahead.flush();
         let Asked { flushes, is_closed } = ahead.take(Duration::MAX).await;
         assert_eq!((flushes.len(), is_closed), (1, false));
