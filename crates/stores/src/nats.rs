@@ -150,6 +150,10 @@ impl Cells for NatsCells {
         CHANGES_MAX
     }
 
+    fn shares(&self) -> usize {
+        1
+    }
+
     fn decides_itself(&self) -> bool {
         false
     }

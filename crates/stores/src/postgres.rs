@@ -185,6 +185,10 @@ impl Cells for PostgresCells {
         self.settings.connections.max(1)
     }
 
+    fn shares(&self) -> usize {
+        1
+    }
+
     fn decides_itself(&self) -> bool {
         false
     }

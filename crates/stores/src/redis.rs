@@ -36,6 +36,8 @@ use tollgate_core::contract::Answer;
 /// Changes of one process that are worth having under way: while Redis makes one, the next is on its
 /// way there, and another on its way back.
 pub const CHANGES_MAX: usize = 4;
+/// With all of them in one change, Redis idles while it is written and read here, and this process while it is made.
+pub const SHARES: usize = 3;
 
 /// How [`RedisCells`] are kept.
 #[derive(Clone)]
@@ -165,6 +167,10 @@ impl<C: ConnectionLike + Clone + Send + Sync + 'static> Cells for RedisCells<C> 
 
     fn changes_max(&self) -> usize {
         CHANGES_MAX
+    }
+
+    fn shares(&self) -> usize {
+        SHARES
     }
 
     fn decides_itself(&self) -> bool {

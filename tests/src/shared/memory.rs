@@ -221,6 +221,10 @@ impl Cells for MemoryCells {
         1 + self.more
     }
 
+    fn shares(&self) -> usize {
+        1 + self.more
+    }
+
     fn decides_itself(&self) -> bool {
         !self.is_apart
     }

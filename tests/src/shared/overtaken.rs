@@ -67,6 +67,10 @@ impl Cells for Meddled {
     fn changes_max(&self) -> usize {
         self.cells.changes_max()
     }
+
+    fn shares(&self) -> usize {
+        self.cells.shares()
+    }
 }
 
 struct Meddler<'a> {

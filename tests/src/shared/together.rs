@@ -239,8 +239,13 @@ async fn who_waits_for_somebody_else_to_connect_is_told_what_came_of_that() {
             Err(StoreError::Unreachable { reason: "nobody is there".to_owned() })
         })
     };
-    let nature =
-        Nature { writes_together: false, spreads: false, changes_max: 32, decides_itself: false };
+    let nature = Nature {
+        writes_together: false,
+        spreads: false,
+        changes_max: 32,
+        shares: 1,
+        decides_itself: false,
+    };
     let cells = Arc::new(LaterCells::new(nature, Box::new(connect)));
     let mut connecting = JoinSet::new();
     let begun = Instant::now();

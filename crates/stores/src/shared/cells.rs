@@ -172,6 +172,9 @@ pub trait Cells: Send + Sync {
     /// How many changes of one process are worth having under way at a time.
     fn changes_max(&self) -> usize;
 
+    /// Among how many changes those who ask at once are divided; 1 where a change costs more than what is in it.
+    fn shares(&self) -> usize;
+
     /// Whether it decides by itself what is [`Quick`]: such a change is one step, and holds up nobody while it is
     /// under way.
     fn decides_itself(&self) -> bool;

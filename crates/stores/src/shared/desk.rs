@@ -23,6 +23,8 @@ use tollgate_core::contract::{Answer, StoreError};
 
 /// Most requests that go together: a script or a transaction that takes longer holds up the others.
 const TOGETHER_MAX: usize = 512;
+/// So many go together in any case, though those who wait are divided.
+const TOGETHER_MIN: usize = 16;
 /// Most requests that wait: more are refused, since the store is far behind.
 const WAITING_MAX: usize = 65_536;
 /// Most changes under way of limits that are spread: each is small, and of one server of several.
@@ -89,8 +91,8 @@ impl Desk {
         let condition = Arc::<Condition>::default();
         let (agreeing, noting, reach) = (Arc::default(), condition.clone(), Arc::default());
         let clerk = Clerk { cells, memory, permits, changes, agreeing, condition: noting, reach };
-        tokio::spawn(clerk.clone().serve(waiting));
-        let (runtime, present) = (Handle::current(), Arc::default());
+        let (runtime, present) = (Handle::current(), Arc::<AtomicUsize>::default());
+        tokio::spawn(clerk.clone().serve(waiting, present.clone()));
         Self { requests, clerk, runtime, present, condition }
     }
 
@@ -199,14 +201,17 @@ struct Clerk {
 }
 
 impl Clerk {
-    async fn serve(self, mut waiting: mpsc::Receiver<Waiting>) {
+    async fn serve(self, mut waiting: mpsc::Receiver<Waiting>, present: Arc<AtomicUsize>) {
         let mut requests = Vec::new();
+        let shares = self.cells.shares().max(1);
         loop {
             // First someone who asks, then a free hand, and then whatever came until then.
             let Some(first) = waiting.recv().await else { return };
             let Ok(permit) = self.permits.clone().acquire_owned().await else { return };
             requests.push(first);
-            while requests.len() < TOGETHER_MAX
+            // While the store sees to some of those present, the others are on their way.
+            let share = present.load(Ordering::Relaxed) / shares;
+            while requests.len() < share.clamp(TOGETHER_MIN, TOGETHER_MAX)
                 && let Ok(next) = waiting.try_recv()
             {
                 requests.push(next);

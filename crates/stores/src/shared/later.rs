@@ -28,6 +28,8 @@ pub struct Nature {
     pub spreads: bool,
     /// See [`Cells::changes_max`].
     pub changes_max: usize,
+    /// See [`Cells::shares`].
+    pub shares: usize,
     /// See [`Cells::decides_itself`].
     pub decides_itself: bool,
 }
@@ -89,6 +91,10 @@ impl Cells for LaterCells {
 
     fn changes_max(&self) -> usize {
         self.nature.changes_max
+    }
+
+    fn shares(&self) -> usize {
+        self.nature.shares
     }
 
     fn decides_itself(&self) -> bool {

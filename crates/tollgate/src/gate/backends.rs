@@ -15,7 +15,7 @@ type Connecting = Result<(Nature, Connect), GateError>;
 
 #[cfg(feature = "redis")]
 pub(super) fn redis(url: &str, sharing: &Sharing) -> Connecting {
-    use crate::shared::redis::{CHANGES_MAX, RedisCells, Settings};
+    use crate::shared::redis::{CHANGES_MAX, RedisCells, SHARES, Settings};
     let (prefix, deadline) = (sharing.prefix(), sharing.deadline());
     let settings = Settings { prefix, deadline, ..Settings::default() };
     let url = url.to_owned();
@@ -38,6 +38,7 @@ pub(super) fn redis(url: &str, sharing: &Sharing) -> Connecting {
         writes_together: true,
         spreads: true,
         changes_max: CHANGES_MAX,
+        shares: SHARES,
         decides_itself: true,
     };
     Ok((nature, connect))
@@ -68,8 +69,13 @@ pub(super) fn postgres(url: &str, sharing: &Sharing) -> Connecting {
             Ok(cells)
         })
     });
-    let nature =
-        Nature { writes_together: true, spreads: false, changes_max, decides_itself: false };
+    let nature = Nature {
+        writes_together: true,
+        spreads: false,
+        changes_max,
+        shares: 1,
+        decides_itself: false,
+    };
     Ok((nature, connect))
 }
 
@@ -124,6 +130,7 @@ pub(super) fn nats(url: &str, sharing: &Sharing) -> Connecting {
         writes_together: false,
         spreads: false,
         changes_max: CHANGES_MAX,
+        shares: 1,
         decides_itself: false,
     };
     Ok((nature, connect))
