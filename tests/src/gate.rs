@@ -100,8 +100,22 @@ fn paying(lane: &str, body: &str) -> Call {
     call(lane, body).pays(toll("l", "p"))
 }
 
+/// Never ends at the first attempt, and says when it is dropped there.
+pub(crate) fn hang_at_first(
+    attempt: u32,
+    told: mpsc::UnboundedSender<()>,
+) -> impl Future<Output = ()> + Send {
+    let guard = Dropped(told);
+    async move {
+        if attempt == 1 {
+            std::future::pending::<()>().await;
+        }
+        std::mem::forget(guard);
+    }
+}
+
 /// Says that it was dropped.
-pub(crate) struct Dropped(pub(crate) mpsc::UnboundedSender<()>);
+struct Dropped(mpsc::UnboundedSender<()>);
 
 impl Drop for Dropped {
     fn drop(&mut self) {

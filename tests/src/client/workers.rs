@@ -3,7 +3,7 @@
 
 use super::cut::Wire;
 use super::served::{PATIENCE, Served};
-use crate::gate::Dropped;
+use crate::gate::hang_at_first;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -187,12 +187,9 @@ async fn a_handler_that_lost_its_lease_is_dropped_and_the_call_is_made_again() {
     let (told, mut dropped) = mpsc::unbounded_channel();
     let worker = client.worker("q").lease(Span::from_secs(1));
     let (running, mut heard) = run(worker, move |job| {
-        let guard = Dropped(told.clone());
+        let hanging = hang_at_first(job.attempt, told.clone());
         async move {
-            if job.attempt == 1 {
-                std::future::pending::<()>().await;
-            }
-            std::mem::forget(guard);
+            hanging.await;
             Outcome::done()
         }
     });

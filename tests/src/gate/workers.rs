@@ -223,12 +223,9 @@ async fn a_handler_whose_lease_has_ended_is_dropped_and_its_call_is_made_again()
     let id = opened.gate().enqueue("q", call("a", "x")).await.unwrap();
     let (told, mut dropped) = mpsc::unbounded_channel();
     let (running, mut heard) = run(&opened, 1, move |job| {
-        let guard = Dropped(told.clone());
+        let hanging = hang_at_first(job.attempt, told.clone());
         async move {
-            if job.attempt == 1 {
-                std::future::pending::<()>().await;
-            }
-            std::mem::forget(guard);
+            hanging.await;
             Outcome::done()
         }
     });

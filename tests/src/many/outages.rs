@@ -1,7 +1,7 @@
 //! A database that is gone for a while: it is said, nothing is lost, and all go on by themselves.
 
 use super::{define_queue, schema, server, until};
-use crate::gate::{Dropped, patiently};
+use crate::gate::{hang_at_first, patiently};
 use crate::push::upstream::{Upstream, status};
 use crate::servers::postgres::PostgresServer;
 use serde_json::json;
@@ -89,12 +89,9 @@ async fn a_handler_whose_node_lost_the_database_is_dropped_when_its_lease_ends()
     let worker = gate.worker("q").lease(Span::from_secs(1)).until_drained();
     let working = tokio::spawn(worker.run(move |job| {
         begins.send(job.attempt).unwrap();
-        let guard = Dropped(told.clone());
+        let hanging = hang_at_first(job.attempt, told.clone());
         async move {
-            if job.attempt == 1 {
-                std::future::pending::<()>().await;
-            }
-            std::mem::forget(guard);
+            hanging.await;
             Outcome::done()
         }
     }));

@@ -133,7 +133,8 @@ impl<S: Lanes + 'static> Worker<S> {
     }
 
     /// How long a call is leased, from 100 ms to a day; 30 s by default. It is renewed for as long as the handler runs, so
-    /// this is how long a call of a worker that died waits for another.
+    /// this is how long a call of a worker that died waits for another. If it cannot be renewed in time, the handler is
+    /// dropped where it waits, for another worker may have the call.
     pub fn lease(self, lease: impl Into<Span>) -> Self {
         Self { lease: lease.into().clamp(LEASE_MIN, LEASE_MAX), ..self }
     }
