@@ -3,7 +3,7 @@
 use super::*;
 use std::sync::Arc;
 use tokio::sync::{Notify, mpsc};
-use tollgate::{Clock, Job, Outcome, Span, Timestamp};
+use tollgate::{Clock, Job, Outcome, Span};
 
 /// Runs a worker whose handler says which bodies it got, and does this with each.
 fn run<F>(
@@ -98,7 +98,7 @@ async fn a_lease_is_held_for_as_long_as_the_handler_runs() {
         }
     });
     hears(&mut heard).await;
-    let mut expired = Timestamp::default();
+    let mut expired = opened.explain(id).await.map(|found| expires(&found)).unwrap();
     for _ in 0..6 {
         opened.clock.advance(Span::from_secs(10));
         opened.is_so(id, |found| expires(found) > expired).await;

@@ -261,19 +261,21 @@ where
                     }
                     Err(error) => self.failed = Some(error),
                 },
-                () = &mut beat => {
-                    self.held.lose_expired(self.engine.clock_now());
-                    // One that is under way is not cut short, for then it may never be known what is held.
-                    is_due_again = renewing.is_some();
-                    renewing = renewing.or_else(|| self.renew());
-                    beat = Box::pin(self.heartbeat());
-                }
-                renewed = ready(&mut renewing) => {
-                    match renewed {
-                        Ok(renewed) => self.held.renewed(renewed),
-                        Err(error) => self.failed = Some(error),
+                renewed = renewed_or_due(&mut renewing, &mut beat) => match renewed {
+                    Some(renewed) => {
+                        match renewed {
+                            Ok(renewed) => self.held.renewed(renewed),
+                            Err(error) => self.failed = Some(error),
+                        }
+                        renewing = if std::mem::take(&mut is_due_again) { self.renew() } else { None };
                     }
-                    renewing = if std::mem::take(&mut is_due_again) { self.renew() } else { None };
+                    None => {
+                        self.held.lose_expired(self.engine.clock_now());
+                        // One that is under way is not cut short, for then it may never be known what is held.
+                        is_due_again = renewing.is_some();
+                        renewing = renewing.or_else(|| self.renew());
+                        beat = Box::pin(self.heartbeat());
+                    }
                 }
             }
         }
@@ -384,6 +386,18 @@ impl<S: Lanes> Parts<S> {
 async fn is_drained<S: Lanes + 'static>(engine: &Engine<S>, queue: &str) -> Result<bool, Error> {
     let state = engine.queue_state(queue).await?;
     Ok(state.is_none_or(|state| state.waiting == 0 && state.in_flight == 0))
+}
+
+/// What came of renewing leases, or `None` when they are due: what is known to be held is not lost before it is heard.
+async fn renewed_or_due(
+    renewing: &mut Doing<Renewed>,
+    due: impl Future<Output = ()>,
+) -> Option<Result<Renewed, Error>> {
+    tokio::select! {
+        biased;
+        renewed = ready(renewing) => Some(renewed),
+        () = due => None,
+    }
 }
 
 /// What a future gives, if there is one; else it is never ready.
