@@ -65,6 +65,24 @@ async fn who_waits_for_a_slot_is_not_sent_away_for_its_holders_deadline() {
     drop(patiently(waiting).await.unwrap().unwrap());
 }
 
+/// It is the same for who comes when others wait already.
+#[tokio::test]
+async fn who_waits_behind_others_for_a_slot_is_not_sent_away_for_its_holders_deadline() {
+    let opened = Opened::with(Limit::concurrency(1)).await;
+    let pass = opened.gate().consume(global("l")).await.unwrap();
+    let mut waiting = Vec::new();
+    for at in 0..3 {
+        let gate = opened.gate().clone();
+        let wait = async move { gate.acquire(global("l")).max_wait(Span::from_secs(1)).await };
+        waiting.push(tokio::spawn(wait));
+        opened.is_so(CallId(at), |found| !found.reasons.is_empty()).await;
+    }
+    drop(pass);
+    for waiting in waiting {
+        drop(patiently(waiting).await.unwrap().unwrap());
+    }
+}
+
 #[tokio::test]
 async fn the_true_cost_is_settled_once() {
     let opened = Opened::with(Limit::per_hour(1_000)).await;

@@ -176,8 +176,13 @@ impl<S: Lanes + 'static> Engine<S> {
         match self.pay_asked(asked.clone()).await {
             Err(Error::Refused(refusal)) => {
                 let is_too_long = |wait: Span| refusal.retry_after.is_some_and(|span| span > wait);
-                // Slots are told to be free when their holds expire, and may be at any time before.
-                let is_known = refusal.cause != Cause::Slots;
+                // Slots are told to be free when their holds expire, and may be at any time before: for those
+                // who wait for them already, too.
+                let is_known = match refusal.cause {
+                    Cause::Slots => false,
+                    Cause::Turn => !asked.has_slots,
+                    _ => true,
+                };
                 if is_known && max_wait.is_some_and(is_too_long) {
                     return Err(refusal.into());
                 }
