@@ -117,12 +117,15 @@ pub fn run_drain(arguments: &[String]) -> anyhow::Result<()> {
 
 /// Runs the bench of steps, of so many in each row.
 pub fn run_flows(arguments: &[String]) -> anyhow::Result<()> {
-    let steps = match arguments {
-        [] => flows::STEPS_IN_ALL,
-        [steps] => steps.parse()?,
-        _ => bail!("unknown arguments {arguments:?}: give none, or how many steps"),
+    let (steps, rows) = match arguments {
+        [] => (flows::STEPS_IN_ALL, ""),
+        [steps] => (steps.parse()?, ""),
+        [steps, rows] => (steps.parse()?, &**rows),
+        _ => bail!(
+            "unknown arguments {arguments:?}: give none, or how many steps, and of which rows"
+        ),
     };
-    let [rates, costs] = flows::measure(steps)?;
+    let [rates, costs] = flows::measure(steps, rows)?;
     println!("{}\n\n{rates}\n{costs}", machine::describe());
     Ok(())
 }

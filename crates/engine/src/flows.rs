@@ -15,6 +15,7 @@ mod kit;
 mod machine;
 mod moves;
 mod outcome;
+mod panics;
 mod record;
 mod rerun;
 mod result;
@@ -88,12 +89,13 @@ impl<S: Lanes + 'static> Flows<S> {
 
     /// A machine's run that has not ended, and the revision of its record.
     async fn live(&self, run: &str) -> Result<Option<(Run, Revision)>, Error> {
-        match self.engine.record(&run_key(run)).await? {
-            Some(record) if WorkflowRun::read(&record.bytes).is_some() => {
+        let Some(record) = self.engine.record(&run_key(run)).await? else { return Ok(None) };
+        match RunRecord::read(&record.bytes) {
+            Ok(read) => Ok(Some((read, record.revision))),
+            Err(_) if WorkflowRun::read(&record.bytes).is_some() => {
                 Err(FlowError::OfWorkflow { run: run.to_owned() }.into())
             }
-            Some(record) => Ok(Some((RunRecord::read(&record.bytes)?, record.revision))),
-            None => Ok(None),
+            Err(error) => Err(error),
         }
     }
 
@@ -104,12 +106,12 @@ impl<S: Lanes + 'static> Flows<S> {
 
 /// Where a live run is.
 fn run_key(run: &str) -> String {
-    format!("tollgate/run/{run}")
+    ["tollgate/run/", run].concat()
 }
 
 /// Where a run is that ended.
 fn ended_key(run: &str) -> String {
-    format!("tollgate/ended/{run}")
+    ["tollgate/ended/", run].concat()
 }
 
 /// Where the run of a correlation key is named.

@@ -28,6 +28,7 @@ mod lasting;
 mod meters;
 mod operate;
 mod overrides;
+mod records;
 mod remove;
 mod snapshot;
 mod sorted;
@@ -60,7 +61,8 @@ use events::Watching;
 use forget::Idle;
 use lanes::Lanes;
 use meters::{Meters, QueueSlot};
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use records::Records;
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 /// Names come from callers: where they fall is seeded anew for each table.
 type Hashing = foldhash::fast::RandomState;
@@ -72,8 +74,7 @@ pub struct Scheduler {
     lanes: Lanes,
     meters: Meters,
     timers: Timers,
-    /// In order, for they are looked for by what their keys begin with.
-    records: BTreeMap<Key, Record>,
+    records: Records,
     joins: HashMap<Key, u64, Hashing>,
     /// The first call of a key, and until when the key is remembered.
     dedupes: HashMap<(QueueSlot, Key), (CallId, Timestamp), Hashing>,

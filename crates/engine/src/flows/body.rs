@@ -4,6 +4,7 @@ use super::record::{SignalRecord, not_ours};
 use crate::error::Error;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
+use std::borrow::Cow;
 use tollgate_core::flow::run::{Plan, Signal};
 
 /// What a body begins with: its step stands before all else, so that who reads a little of it knows it.
@@ -35,7 +36,7 @@ pub(super) enum Woken {
 
 /// What the call of a step carries.
 pub(super) struct Body<'a> {
-    pub(super) step: String,
+    pub(super) step: Cow<'a, str>,
     /// JSON.
     pub(super) state: &'a [u8],
     pub(super) woken: Woken,
@@ -43,7 +44,8 @@ pub(super) struct Body<'a> {
 
 #[derive(Deserialize)]
 struct BodyRecord<'a> {
-    step: String,
+    #[serde(borrow)]
+    step: Cow<'a, str>,
     #[serde(borrow)]
     state: &'a RawValue,
     #[serde(default)]

@@ -143,7 +143,7 @@ impl<S: Lanes + 'static> Flows<S> {
         };
         let Some(call) = self.engine.calls(query).await?.pop() else { return Ok(None) };
         let Some(payload) = self.engine.payload(call.id).await? else { return Ok(None) };
-        Ok(Some((Body::read(payload.body())?.step, call.id)))
+        Ok(Some((Body::read(payload.body())?.step.into_owned(), call.id)))
     }
 }
 

@@ -10,7 +10,9 @@ mod waits;
 
 pub use waits::WaitsFor;
 
+use super::panics::unless_it_panics;
 use super::record::Ended;
+use super::worker::StepMaker;
 use super::workflows::{KEEPER, kept, task_queue, tasked};
 use super::{Flows, Machine, TaskFailure, TaskJob, queue_of};
 use crate::clock::{Clock, ManualClock};
@@ -137,9 +139,9 @@ impl<S: Lanes + 'static> Kit<S> {
     pub fn machine<M: Machine>(&self, machine: M) {
         let machine = Arc::new(machine);
         for version in M::OLDEST.min(M::VERSION)..=M::VERSION {
-            let (flows, machine) = (self.flows.clone(), machine.clone());
-            let make = move |job| super::worker::made(flows.clone(), machine.clone(), version, job);
-            self.serve(queue_of(M::NAME, version).ok(), make);
+            let maker = StepMaker::new(self.flows.clone(), machine.clone(), version);
+            let Some(maker) = maker.ok().map(Arc::new) else { continue };
+            self.serve(queue_of(M::NAME, version).ok(), move |job| maker.clone().made(job));
         }
     }
 
@@ -237,7 +239,7 @@ impl<S: Lanes + 'static> Kit<S> {
                 let (job, make) = (Job::new(claimed), make.clone());
                 let lease = job.lease;
                 let making = async move {
-                    let made = super::worker::unless_it_panics(async move { make(job).await });
+                    let made = unless_it_panics(|| make(job));
                     // As a worker does.
                     made.await.unwrap_or_else(|_| Outcome::retry())
                 };

@@ -14,9 +14,11 @@ use serde::Serialize;
 use tollgate_core::contract::Lanes;
 use tollgate_core::flow::run::{Parent, Plan, Run, Stands};
 use tollgate_core::lanes::act::BODY_BYTES_MAX;
-use tollgate_core::lanes::{Act, ActError, Count, Door, Revision, Settle, Settlement};
+use tollgate_core::lanes::{
+    Act, ActError, Attempts, CallId, Count, Door, Lease, Revision, Settle, Settlement,
+};
 use tollgate_core::toll::check_shape;
-use tollgate_core::{Key, LimitName, QueueName, Span, Timestamp};
+use tollgate_core::{Key, LaneName, LimitName, QueueName, Span, Timestamp};
 
 /// What the calls of timeouts, and of the signals that come before them, take each other's place by.
 const AWAIT: &str = "await";
@@ -32,23 +34,47 @@ struct Report<'a> {
     then: Option<&'a str>,
 }
 
+/// The call of a step, as far as it matters.
+pub(super) struct StepCall {
+    pub(super) id: CallId,
+    pub(super) run: LaneName,
+    pub(super) body: Box<[u8]>,
+    pub(super) attempt: u32,
+    pub(super) tried: Attempts,
+    pub(super) lease: Lease,
+    pub(super) started: Timestamp,
+}
+
+impl StepCall {
+    pub(super) fn of(job: Job) -> Self {
+        let Job { id, lane: run, body, attempt, tried, lease, started, envelope: _ } = job;
+        Self { id, run, body, attempt, tried, lease, started }
+    }
+}
+
 /// A step that was made.
 pub(super) struct Made<'a> {
-    pub(super) job: &'a Job,
+    pub(super) call: &'a StepCall,
     /// Of which version of the machine it was, and of which the one is that made it.
     pub(super) versions: (u32, u32),
-    pub(super) machine: &'static str,
+    /// Where the steps of that version go.
+    pub(super) queue: &'a QueueName,
     pub(super) step: &'a str,
     pub(super) state: &'a [u8],
 }
 
 impl Made<'_> {
     fn run(&self) -> &str {
-        &self.job.lane
+        &self.call.run
     }
 
-    fn queue(&self) -> Result<QueueName, Error> {
-        Ok(queue_of(self.machine, self.versions.1)?)
+    /// Whether what came of it leaves the record of its run as it is.
+    pub(super) fn leaves_its_run(&self, outcome: &StepOutcome) -> bool {
+        match outcome.what {
+            What::Retry(_) | What::Limited(_) => true,
+            What::Next => self.versions.0 == self.versions.1,
+            _ => false,
+        }
     }
 
     fn report(&self, outcome: &StepOutcome) -> Vec<u8> {
@@ -62,7 +88,7 @@ impl Made<'_> {
         let named = outcome.actual.iter();
         let named = named.map(|(limit, units)| Ok((LimitName::new(limit)?, *units)));
         Ok(Settle {
-            lease: self.job.lease,
+            lease: self.call.lease,
             settlement: Settlement::Done,
             actual: named.collect::<Result<_, Error>>()?,
             report: self.report(outcome).into(),
@@ -71,28 +97,18 @@ impl Made<'_> {
 }
 
 impl<S: Lanes + 'static> Flows<S> {
-    /// Settles a step that was made.
-    pub(super) async fn settle(
-        &self,
-        made: &Made<'_>,
-        outcome: StepOutcome,
-    ) -> Result<Outcome, Error> {
+    /// Settles a step that leaves its run as it is.
+    pub(super) fn settle(&self, made: &Made<'_>, outcome: StepOutcome) -> Result<Outcome, Error> {
         let report = made.report(&outcome);
-        let with_costs = |mut settled: Outcome| {
-            for (limit, units) in &outcome.actual {
-                settled = settled.actual(limit, *units);
-            }
-            settled.report(report.clone())
+        let StepOutcome { what, then, actual } = outcome;
+        let settled = match what {
+            What::Retry(after) => Outcome::retry_after(after),
+            What::Limited(pause) => Outcome::limited(pause),
+            _ => Outcome::done().standing_alone().and(self.next_act(made, then)?),
         };
-        match &outcome.what {
-            What::Retry(after) => Ok(with_costs(Outcome::retry_after(*after))),
-            What::Limited(pause) => Ok(with_costs(Outcome::limited(*pause))),
-            What::Next if made.versions.0 == made.versions.1 => {
-                let then = self.next_act(made, outcome.then.clone())?;
-                Ok(with_costs(Outcome::done()).standing_alone().and(then))
-            }
-            _ => Box::pin(self.change(made, outcome)).await,
-        }
+        let costs = actual.into_iter();
+        let settled = costs.fold(settled, |settled, (limit, units)| settled.actual(limit, units));
+        Ok(settled.report(report))
     }
 
     /// What follows where the run itself need not be looked at: it must be there.
@@ -100,7 +116,7 @@ impl<S: Lanes + 'static> Flows<S> {
         let needs = vec![Key::new(&run_key(made.run()))?];
         let mut act = Act { needs, door: Door::Parks, ..Act::default() };
         let (plan, wall) = (then.into_plan()?, self.engine.wall());
-        step_call(&mut act, (made.queue()?, made.run()), &plan, &Woken::Plainly, wall)?;
+        step_call(&mut act, (made.queue.clone(), made.run()), plan, &Woken::Plainly, wall)?;
         // It is settled though nothing could follow: what cannot is found out before.
         for (at, call) in act.enqueue.iter().enumerate() {
             check_shape(&call.tolls).map_err(|error| ActError::Toll { at, error })?;
@@ -113,7 +129,11 @@ impl<S: Lanes + 'static> Flows<S> {
     }
 
     /// Settles a step with a change of its run.
-    async fn change(&self, made: &Made<'_>, outcome: StepOutcome) -> Result<Outcome, Error> {
+    pub(super) async fn change(
+        &self,
+        made: &Made<'_>,
+        outcome: StepOutcome,
+    ) -> Result<Outcome, Error> {
         for _ in 0..TRIES_MAX {
             let Some((mut run, revision)) = self.live(made.run()).await? else {
                 // It was taken back, and nothing follows.
@@ -163,8 +183,8 @@ impl<S: Lanes + 'static> Flows<S> {
 
     /// What is kept of a step that failed; `None` if its call is not there any more, and nothing will come of it.
     async fn failed_step(&self, made: &Made<'_>) -> Result<Option<FailedStep>, Error> {
-        let Some(call) = self.engine.call(made.job.id).await? else { return Ok(None) };
-        let woken = Body::read(&made.job.body)?.woken;
+        let Some(call) = self.engine.call(made.call.id).await? else { return Ok(None) };
+        let woken = Body::read(&made.call.body)?.woken;
         let (version, tolls, priority) = (made.versions.0, call.tolls, call.priority);
         Ok(Some(FailedStep { version, tolls, priority, woken }))
     }
@@ -186,11 +206,11 @@ impl<S: Lanes + 'static> Flows<S> {
                 match run.wait(names, plan.clone()) {
                     Some((plan, signals)) => {
                         let woken = Woken::Signals(signals);
-                        step_call(&mut act, (made.queue()?, id), &plan, &woken, wall)?;
+                        step_call(&mut act, (made.queue.clone(), id), plan, &woken, wall)?;
                     }
                     None => {
                         let at = timeout.map(|timeout| wall.plus(timeout));
-                        timer(&mut act, made.queue()?, id, (&plan, run.turn), at)?;
+                        timer(&mut act, made.queue.clone(), id, (&plan, run.turn), at)?;
                     }
                 }
             }
@@ -201,7 +221,7 @@ impl<S: Lanes + 'static> Flows<S> {
                     begin_child(&mut act, child.clone(), (id, run.turn, at), wall)?;
                 }
             }
-            _ => step_call(&mut act, (made.queue()?, id), &plan, &Woken::Plainly, wall)?,
+            _ => step_call(&mut act, (made.queue.clone(), id), plan, &Woken::Plainly, wall)?,
         }
         act.write.push(write(&run_key(id), revision, Some(RunRecord::written(&run)?))?);
         Ok(act)
@@ -250,7 +270,7 @@ impl<S: Lanes + 'static> Flows<S> {
         let woken = Woken::Children { turn: parent.turn, children };
         let queue = queue_of(&run.machine, run.version)?;
         bring_alone(act, plan)?;
-        let then = step_of(queue, &parent.run, plan, &woken, wall)?;
+        let then = step_of(queue, &parent.run, plan.clone(), &woken, wall)?;
         let key = Key::new(&join_key(&parent.run, parent.turn))?;
         act.count_down.push(Count { key, from: children.into(), then });
         act.needs.push(Key::new(&run_key(&parent.run))?);
@@ -307,7 +327,7 @@ fn timer(
     let limits = plan.tolls.iter().map(|toll| toll.limit.as_str().to_owned()).collect();
     let woken = Woken::Timeout { turn, limits };
     bring_alone(act, plan)?;
-    let mut call = step_of(queue, run, plan, &woken, at)?;
+    let mut call = step_of(queue, run, plan.clone(), &woken, at)?;
     call.not_before = Some(at.plus(plan.delay));
     call.supersedes = Some(Key::new(AWAIT)?);
     act.enqueue.push(call);
@@ -323,7 +343,8 @@ pub(super) fn wake(
     wall: Timestamp,
 ) -> Result<(), Error> {
     bring_alone(act, plan)?;
-    let mut call = step_of(queue_of(&run.machine, run.version)?, id, plan, woken, wall)?;
+    let queue = queue_of(&run.machine, run.version)?;
+    let mut call = step_of(queue, id, plan.clone(), woken, wall)?;
     call.supersedes = Some(Key::new(AWAIT)?);
     act.enqueue.push(call);
     Ok(())

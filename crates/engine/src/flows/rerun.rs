@@ -108,7 +108,7 @@ impl<S: Lanes + 'static> Flows<S> {
             self.need_children(&mut act, (id, *turn), *children).await?;
         }
         act.write.push(write(&run_key(id), Revision(0), Some(RunRecord::written(&run)?))?);
-        step_call(&mut act, (queue.clone(), id), &plan, &woken, self.engine.wall())?;
+        step_call(&mut act, (queue.clone(), id), plan, &woken, self.engine.wall())?;
         match self.engine.act_own(act).await {
             Ok(_) => Ok(true),
             Err(Error::Act(ActError::UnknownQueue { .. })) => {

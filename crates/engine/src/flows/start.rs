@@ -105,7 +105,7 @@ impl NewRun {
             act.write.push(write(&key, Revision(0), Some(id.as_bytes().into()))?);
         }
         let queue = queue_of(&run.machine, run.version)?;
-        step_call(&mut act, (queue, id), &self.then.into_plan()?, &Woken::Plainly, wall)?;
+        step_call(&mut act, (queue, id), self.then.into_plan()?, &Woken::Plainly, wall)?;
         Ok(act)
     }
 }
@@ -114,11 +114,11 @@ impl NewRun {
 pub(super) fn step_call(
     act: &mut Act,
     (queue, run): (QueueName, &str),
-    plan: &Plan,
+    plan: Plan,
     woken: &Woken,
     wall: Timestamp,
 ) -> Result<(), Error> {
-    bring_alone(act, plan)?;
+    bring_alone(act, &plan)?;
     act.enqueue.push(step_of(queue, run, plan, woken, wall)?);
     Ok(())
 }
@@ -140,16 +140,15 @@ pub(super) fn bring_alone(act: &mut Act, plan: &Plan) -> Result<(), Error> {
 pub(super) fn step_of(
     queue: QueueName,
     run: &str,
-    plan: &Plan,
+    plan: Plan,
     woken: &Woken,
     wall: Timestamp,
 ) -> Result<NewCall, Error> {
-    let not_before = (!plan.delay.is_zero()).then(|| wall.plus(plan.delay));
     Ok(NewCall {
-        tolls: plan.tolls.clone(),
+        payload: Payload::body_alone(&body::write(&plan, woken)?),
+        tolls: plan.tolls,
         priority: plan.priority,
-        not_before,
-        payload: Payload::body_alone(&body::write(plan, woken)?),
+        not_before: (!plan.delay.is_zero()).then(|| wall.plus(plan.delay)),
         ..NewCall::new(queue, LaneName::new(run)?)
     })
 }

@@ -1,9 +1,10 @@
 //! A worker of a machine: makes the steps of its runs.
 
 use super::body::{Body, Woken};
-use super::machine::{Child, Failure, Machine, Step};
-use super::moves::{Made, unmade};
+use super::machine::{Child, Failure, Machine, Step, StepError};
+use super::moves::{Made, StepCall, unmade};
 use super::outcome::{StepOutcome, stop};
+use super::panics::unless_it_panics;
 use super::record::{Ended, Ending};
 use super::signal::Signal;
 use super::start::spec;
@@ -11,11 +12,9 @@ use super::{Flows, child_id, ended_key, queue_of};
 use crate::error::Error;
 use crate::lanes::{Job, Outcome, Worked};
 use std::fmt;
-use std::future::{Future, pending, poll_fn};
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::pin::{Pin, pin};
+use std::future::{Future, pending};
+use std::pin::Pin;
 use std::sync::Arc;
-use std::task::Poll;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tollgate_core::contract::{Lanes, StoreError};
@@ -120,9 +119,9 @@ impl<S: Lanes + 'static, M: Machine> MachineWorker<S, M> {
             let worker = worker.until(async move {
                 let _ = stopped.wait_for(|is_stopped| *is_stopped).await;
             });
-            let (flows, machine) = (self.flows.clone(), self.machine.clone());
-            let made = move |job| made(flows.clone(), machine.clone(), version, job);
-            workers.spawn(worker.run(made));
+            let maker = StepMaker::new(self.flows.clone(), self.machine.clone(), version)?;
+            let maker = Arc::new(maker);
+            workers.spawn(worker.run(move |job| maker.clone().made(job)));
         }
         let mut worked = Worked::default();
         loop {
@@ -150,61 +149,115 @@ fn sum(one: Worked, other: Worked) -> Worked {
     }
 }
 
-/// Makes one step and settles it.
-pub(super) async fn made<S: Lanes + 'static, M: Machine>(
+/// Makes the steps of one version of a machine.
+pub(super) struct StepMaker<S, M> {
     flows: Flows<S>,
     machine: Arc<M>,
     version: u32,
-    job: Job,
-) -> Outcome {
-    let body = match Body::read(&job.body) {
-        Ok(body) => body,
-        Err(error) => {
-            tracing::error!(call = job.id.0, %error, "a call of a machine's queue is not of a run");
-            return Outcome::dead();
+    /// Where the steps of the machine's own version go, which follow.
+    newest: QueueName,
+}
+
+impl<S: Lanes + 'static, M: Machine> StepMaker<S, M> {
+    pub(super) fn new(flows: Flows<S>, machine: Arc<M>, version: u32) -> Result<Self, Error> {
+        Ok(Self { flows, machine, version, newest: queue_of(M::NAME, M::VERSION)? })
+    }
+
+    /// Makes one step and says what came of it.
+    // Each step has a task of its own, which is as large as all that may be there while it waits: what seldom is, is
+    // elsewhere.
+    pub(super) fn made(self: Arc<Self>, job: Job) -> impl Future<Output = Outcome> + Send {
+        let call = StepCall::of(job);
+        async move {
+            let body = match Body::read(&call.body) {
+                Ok(body) => body,
+                Err(error) => {
+                    tracing::error!(call = call.id.0, %error, "a call of a machine's queue is not of a run");
+                    return Outcome::dead();
+                }
+            };
+            self.make(&call, body).await.unwrap_or_else(|error| {
+                tracing::error!(run = %call.run, %error, "a step could not be settled: it is made again");
+                Outcome::retry()
+            })
         }
-    };
-    match make(&flows, &*machine, version, &job, body).await {
-        Ok(outcome) => outcome,
-        Err(error) => {
-            tracing::error!(run = %job.lane, %error, "a step could not be settled: it is made again");
-            Outcome::retry()
+    }
+
+    async fn make(&self, call: &StepCall, body: Body<'_>) -> Result<Outcome, Error> {
+        let Body { step, state, woken } = body;
+        let given = match woken {
+            Woken::Plainly => Given::default(),
+            woken => match Box::pin(self.flows.given(call, woken)).await? {
+                Ok(given) => given,
+                Err(unmade) => return Ok(unmade),
+            },
+        };
+        let versions = (self.version, M::VERSION);
+        let made = Made { call, versions, queue: &self.newest, step: &step, state };
+        let attempted = match begun::<M>(&made, given) {
+            Ok(step) => attempted(unless_it_panics(|| self.machine.step(step)).await),
+            Err(error) => Err(error),
+        };
+        match self.settled(&made, attempted) {
+            Ok(outcome) => Ok(outcome),
+            Err(later) => later.await,
+        }
+    }
+
+    /// Settles a step at once, if its run need not be looked at for that.
+    fn settled<'a>(
+        &'a self,
+        made: &'a Made<'a>,
+        attempted: Attempted,
+    ) -> Result<Outcome, Later<'a>> {
+        let settled = match attempted {
+            Ok(outcome) if made.leaves_its_run(&outcome) => self.flows.settle(made, outcome),
+            attempted => {
+                return Err(Box::pin(async move {
+                    let settled = self.settle_otherwise(made, attempted).await;
+                    self.or_stopped(made, settled).await
+                }));
+            }
+        };
+        settled.map_err(|error| Box::pin(self.or_stopped(made, Err(error))) as _)
+    }
+
+    /// What follows cannot be: that is how the run ends.
+    async fn or_stopped(
+        &self,
+        made: &Made<'_>,
+        settled: Result<Outcome, Error>,
+    ) -> Result<Outcome, Error> {
+        let error = match settled {
+            Err(Error::Act(error)) => error.to_string(),
+            Err(Error::Invalid(error)) => error.to_string(),
+            settled => return settled,
+        };
+        self.flows.change(made, stop(error)).await
+    }
+
+    /// Settles a step that failed, or that changes its run.
+    async fn settle_otherwise(
+        &self,
+        made: &Made<'_>,
+        attempted: Attempted,
+    ) -> Result<Outcome, Error> {
+        let outcome = match attempted {
+            Ok(outcome) => outcome,
+            Err(error) => handled(&*self.machine, made, error).await,
+        };
+        match made.leaves_its_run(&outcome) {
+            true => self.flows.settle(made, outcome),
+            false => self.flows.change(made, outcome).await,
         }
     }
 }
 
-async fn make<S: Lanes + 'static, M: Machine>(
-    flows: &Flows<S>,
-    machine: &M,
-    version: u32,
-    job: &Job,
-    body: Body<'_>,
-) -> Result<Outcome, Error> {
-    let Body { step, state, woken } = body;
-    if let Woken::Timeout { turn, limits } = &woken
-        && !Box::pin(flows.time_out(&job.lane, *turn)).await?
-    {
-        return Ok(unmade(limits));
-    }
-    let (versions, machine_name) = ((version, M::VERSION), M::NAME);
-    let made = Made { job, versions, machine: machine_name, step: &step, state };
-    // Each step has a task of its own, which is as large as all that may happen in it: what seldom does is elsewhere.
-    let given = match woken {
-        Woken::Plainly => Given::default(),
-        woken => Box::pin(flows.given(job, woken)).await?,
-    };
-    let outcome = match attempt(machine, version, job, (&step, state), given).await {
-        Ok(outcome) => outcome,
-        Err(error) => Box::pin(handled(machine, version, job, (&step, state), error)).await,
-    };
-    let error = match flows.settle(&made, outcome).await {
-        // What follows cannot be: that is how the run ends.
-        Err(Error::Act(error)) => error.to_string(),
-        Err(Error::Invalid(error)) => error.to_string(),
-        settled => return settled,
-    };
-    flows.settle(&made, stop(error)).await
-}
+/// What came of a step, or why it failed.
+type Attempted = Result<StepOutcome, String>;
+
+/// A step that is settled once its run was looked at.
+type Later<'a> = Pin<Box<dyn Future<Output = Result<Outcome, Error>> + Send + 'a>>;
 
 /// What a step is given beside its state.
 #[derive(Default)]
@@ -226,18 +279,24 @@ impl<S: Lanes + 'static> Flows<S> {
         Ok(true)
     }
 
-    async fn given(&self, job: &Job, woken: Woken) -> Result<Given, Error> {
-        Ok(match woken {
+    /// What a step is given that something let the run go on to; how it is settled if it is not to be made.
+    async fn given(&self, call: &StepCall, woken: Woken) -> Result<Result<Given, Outcome>, Error> {
+        Ok(Ok(match woken {
             Woken::Plainly => Given::default(),
             Woken::Signals(signals) => {
                 Given { signals: signals.into_iter().map(Into::into).collect(), ..Given::default() }
             }
-            Woken::Timeout { .. } => Given { timed_out: true, ..Given::default() },
+            Woken::Timeout { turn, limits } => {
+                if !self.time_out(&call.run, turn).await? {
+                    return Ok(Err(unmade(&limits)));
+                }
+                Given { timed_out: true, ..Given::default() }
+            }
             Woken::Children { turn, children } => {
-                let children = self.children(&job.lane, turn, children).await?;
+                let children = self.children(&call.run, turn, children).await?;
                 Given { children, ..Given::default() }
             }
-        })
+        }))
     }
 
     /// The children of a wait, which have all ended. One that is not kept any more counts as taken back.
@@ -260,32 +319,29 @@ impl<S: Lanes + 'static> Flows<S> {
     }
 }
 
-/// Makes a step, or says why it failed.
-async fn attempt<M: Machine>(
-    machine: &M,
-    version: u32,
-    job: &Job,
-    (step, state): (&str, &[u8]),
-    given: Given,
-) -> Result<StepOutcome, String> {
-    if let Some(reason) = given_up(job.tried, M::CRASHES_MAX) {
+/// A step to be made, or why it is not.
+fn begun<M: Machine>(made: &Made<'_>, given: Given) -> Result<Step<M::State>, String> {
+    let call = made.call;
+    if let Some(reason) = given_up(call.tried, M::CRASHES_MAX) {
         return Err(reason);
     }
-    let (name, state) = read::<M>(version, step, state)?;
+    let (name, state) = read::<M>(made)?;
     let Given { signals, timed_out, children } = given;
-    let step = Step {
-        run: job.lane.as_str().to_owned(),
+    Ok(Step {
+        run: call.run.as_str().to_owned(),
         name,
         state,
-        attempt: job.attempt,
+        attempt: call.attempt,
         signals,
         timed_out,
         children,
-        started: job.started,
-        lease: job.lease,
-    };
-    let outcome = unless_it_panics(async { machine.step(step).await }).await?;
-    let outcome = outcome.map_err(|error| error.to_string())?;
+        started: call.started,
+        lease: call.lease,
+    })
+}
+
+fn attempted(made: Result<Result<StepOutcome, StepError>, String>) -> Attempted {
+    let outcome = made?.map_err(|error| error.to_string())?;
     outcome.check().map_err(|error| error.to_string())?;
     Ok(outcome)
 }
@@ -300,19 +356,14 @@ pub(super) fn given_up(tried: Attempts, crashes_max: u32) -> Option<String> {
 }
 
 /// What the machine says of a step that failed.
-async fn handled<M: Machine>(
-    machine: &M,
-    version: u32,
-    job: &Job,
-    (step, state): (&str, &[u8]),
-    error: String,
-) -> StepOutcome {
-    tracing::warn!(run = %job.lane, step, error, "a step failed");
-    let read = read::<M>(version, step, state).ok();
+async fn handled<M: Machine>(machine: &M, made: &Made<'_>, error: String) -> StepOutcome {
+    let (step, call) = (made.step, made.call);
+    tracing::warn!(run = %call.run, step, error, "a step failed");
+    let read = read::<M>(made).ok();
     let (name, state) = read.map_or((step.to_owned(), None), |(name, state)| (name, Some(state)));
-    let (run, attempt) = (job.lane.as_str().to_owned(), job.attempt);
+    let (run, attempt) = (call.run.as_str().to_owned(), call.attempt);
     let failure = Failure { run, step: name, state, attempt, error };
-    let outcome = unless_it_panics(machine.failed(failure)).await;
+    let outcome = unless_it_panics(|| machine.failed(failure)).await;
     let checked = outcome.and_then(|outcome| match outcome.check() {
         Ok(()) => Ok(outcome),
         Err(error) => Err(error.to_string()),
@@ -321,7 +372,8 @@ async fn handled<M: Machine>(
 }
 
 /// Which step it is, with what it was handed, in this version.
-fn read<M: Machine>(version: u32, step: &str, state: &[u8]) -> Result<(String, M::State), String> {
+fn read<M: Machine>(made: &Made<'_>) -> Result<(String, M::State), String> {
+    let Made { step, state, versions: (version, _), .. } = *made;
     let unread = |error: serde_json::Error| {
         format!("version {} cannot read the state of step {step}: {error}", M::VERSION)
     };
@@ -335,17 +387,33 @@ fn read<M: Machine>(version: u32, step: &str, state: &[u8]) -> Result<(String, M
     })
 }
 
-/// What a future gives, or what it panicked with.
-pub(super) async fn unless_it_panics<F: Future>(future: F) -> Result<F::Output, String> {
-    let mut future = pin!(future);
-    poll_fn(|context| match catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(context))) {
-        Ok(Poll::Pending) => Poll::Pending,
-        Ok(Poll::Ready(output)) => Poll::Ready(Ok(output)),
-        Err(panic) => {
-            let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
-            let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
-            Poll::Ready(Err(format!("it panicked: {}", text.unwrap_or_default())))
+#[cfg(test)]
+mod tests {
+    use super::super::outcome::done;
+    use super::*;
+    use tollgate_core::contract::kept::Kept;
+    use tollgate_core::lanes::Scheduler;
+
+    struct Counts;
+
+    impl Machine for Counts {
+        const NAME: &'static str = "counts";
+        type State = u64;
+
+        async fn step(&self, step: Step<u64>) -> Result<StepOutcome, StepError> {
+            Ok(done(step.state))
         }
-    })
-    .await
+    }
+
+    fn bytes_of<A, F>(_: impl Fn(A) -> F) -> usize {
+        size_of::<F>()
+    }
+
+    /// One is made for each step: beyond a thousand bytes an allocator goes a longer way.
+    #[test]
+    fn what_is_there_while_a_step_is_made_is_small() {
+        type Given = (Arc<StepMaker<Kept<Scheduler>, Counts>>, Job);
+        let bytes = bytes_of(|(maker, job): Given| maker.made(job));
+        assert!(bytes < 800, "{bytes}");
+    }
 }

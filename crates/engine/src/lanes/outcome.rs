@@ -120,10 +120,9 @@ impl Outcome {
         Self { stands_alone: true, ..self }
     }
 
-    /// The same, with nothing that follows, if it stands alone.
-    pub(super) fn alone(&self) -> Option<Self> {
-        let alone = || Self { enqueue: Vec::new(), then: Act::default(), ..self.clone() };
-        self.stands_alone.then(alone)
+    /// Whether it is settled so even if what follows cannot be done.
+    pub(super) fn stands_alone(&self) -> bool {
+        self.stands_alone
     }
 
     /// The same without a report that is longer than one may be: what was done is not done again for that.
@@ -152,20 +151,32 @@ impl Outcome {
         OutcomeParts { settlement, actual, enqueue, then, report }
     }
 
-    /// The act that settles a start so.
+    /// The act that settles a start so. If what follows cannot be done and it stands alone, nothing follows.
     pub fn into_act(self, lease: Lease, now: Now) -> Result<Act, Error> {
-        let Self { settlement, actual, enqueue, mut then, report, .. } = self;
-        if then.write.iter().any(|write| write.key.starts_with(RESERVED)) {
-            return Err(AskError::ReservedKey.into());
-        }
+        let Self { settlement, actual, enqueue, then, report, stands_alone, .. } = self;
         let named = actual.into_iter().map(|(limit, units)| Ok((LimitName::new(&limit)?, units)));
         let actual = named.collect::<Result<_, Error>>()?;
-        then.settle.push(Settle { lease, settlement, actual, report });
-        for (queue, call) in enqueue {
-            then.enqueue.push(call.into_new(QueueName::new(&queue)?, now)?);
-        }
-        Ok(then)
+        let mut act = match followed(then, enqueue, now) {
+            Err(error) if stands_alone => {
+                tracing::error!(call = lease.call.0, %error, "what follows from a call cannot be done");
+                Act::default()
+            }
+            followed => followed?,
+        };
+        act.settle.push(Settle { lease, settlement, actual, report });
+        Ok(act)
     }
+}
+
+/// What follows, as the store takes it.
+fn followed(mut then: Act, calls: Vec<(String, Call)>, now: Now) -> Result<Act, Error> {
+    if then.write.iter().any(|write| write.key.starts_with(RESERVED)) {
+        return Err(AskError::ReservedKey.into());
+    }
+    for (queue, call) in calls {
+        then.enqueue.push(call.into_new(QueueName::new(&queue)?, now)?);
+    }
+    Ok(then)
 }
 
 impl From<()> for Outcome {

@@ -1,11 +1,13 @@
 //! A worker: claims calls as it has hands free, runs a handler for each, and settles what comes of it.
 
+mod handling;
 mod held;
 mod settling;
 
 use super::{Engine, Outcome, Parts};
 use crate::envelope::Envelope;
 use crate::error::Error;
+use handling::Handling;
 use held::{Held, Renewed};
 use settling::Settling;
 #[cfg(feature = "test-kit")]
@@ -311,9 +313,8 @@ where
                 continue;
             }
             self.worked.started += 1;
-            let handler = self.handler.clone();
             let ends = job.started.plus(self.lease);
-            let task = self.running.spawn(async move { handler(job).await.into() });
+            let task = self.running.spawn(Handling::new(self.handler.clone(), job));
             self.held.hold(task, lease, ends);
         }
     }

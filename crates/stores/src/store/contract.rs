@@ -126,16 +126,13 @@ impl Lanes for Store {
         self.tell(Kind::Change, move |state, now| state.scheduler.remove_queue(&queue, now)).await
     }
 
-    async fn act(&self, acts: Vec<Act>) -> Answer<Vec<Result<Acted, ActError>>> {
-        let mut answers = Vec::with_capacity(acts.len());
-        let mut acts = acts.into_iter().peekable();
+    async fn act(&self, mut acts: Vec<Act>) -> Answer<Vec<Result<Acted, ActError>>> {
+        let mut answers = Vec::new();
         // Each is whole by itself: together they need not be in one batch, and may not fit one.
-        while acts.peek().is_some() {
-            let (mut some, mut bytes) = (Vec::new(), 0);
-            while let Some(act) = acts.next_if(|_| bytes < ACTS_BYTES) {
-                bytes += act.bytes();
-                some.push(act);
-            }
+        while !acts.is_empty() {
+            let (fit, bytes) = fitting(&acts);
+            let rest = acts.split_off(fit);
+            let some = std::mem::replace(&mut acts, rest);
             let done = self.tell_of(Kind::Change, bytes, move |state, now| {
                 some.into_iter().map(|act| state.scheduler.act(act, now)).collect::<Vec<_>>()
             });
@@ -374,4 +371,15 @@ impl Lanes for Store {
         })
         .await
     }
+}
+
+/// How many of these acts are done together, the first ones, and how many bytes they have.
+fn fitting(acts: &[Act]) -> (usize, usize) {
+    let mut bytes = 0;
+    let fit = acts.iter().take_while(|act| {
+        let fits = bytes < ACTS_BYTES;
+        bytes += if fits { act.bytes() } else { 0 };
+        fits
+    });
+    (fit.count(), bytes)
 }

@@ -87,7 +87,7 @@ impl Scheduler {
     }
 
     fn check_needs(&self, needs: &[Key]) -> Result<(), ActError> {
-        match needs.iter().position(|key| !self.records.contains_key(key)) {
+        match needs.iter().position(|key| !self.records.has(key)) {
             Some(at) => Err(ActError::RecordMissing { at }),
             None => Ok(()),
         }

@@ -143,12 +143,8 @@ impl Scheduler {
     fn written(&mut self, key: &Key, revision: Revision, bytes: Option<&[u8]>) {
         self.revisions = self.revisions.max(revision.0);
         match bytes {
-            Some(bytes) => {
-                self.records.insert(key.clone(), Record { revision, bytes: bytes.into() });
-            }
-            None => {
-                self.records.remove(key);
-            }
+            Some(bytes) => self.records.write(key, Record { revision, bytes: bytes.into() }),
+            None => self.records.remove(key),
         }
     }
 

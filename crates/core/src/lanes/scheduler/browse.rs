@@ -155,8 +155,8 @@ impl Scheduler {
             Some(after) if after.as_str() >= prefix => Bound::Excluded(after.as_str()),
             _ => Bound::Included(prefix),
         };
-        let behind = self.records.range::<str, _>((from, Bound::Unbounded));
-        let found = behind.take_while(|(key, _)| key.starts_with(prefix)).take(most.min(PAGE_MAX));
+        let found = self.records.from(from);
+        let found = found.take_while(|(key, _)| key.starts_with(prefix)).take(most.min(PAGE_MAX));
         found.map(|(key, record)| (key.clone(), record.clone())).collect()
     }
 

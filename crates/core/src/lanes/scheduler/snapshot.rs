@@ -48,7 +48,7 @@ impl Scheduler {
         for (meter, units) in &self.allowed {
             each(Effect::Allowed { meter: meter.clone(), units: *units });
         }
-        for (key, record) in &self.records {
+        for (key, record) in self.records.iter() {
             let (key, bytes) = (key.clone(), Some(record.bytes.clone()));
             each(Effect::Written { key, revision: record.revision, bytes });
         }

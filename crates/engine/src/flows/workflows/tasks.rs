@@ -4,6 +4,7 @@ use super::card::Card;
 use super::task_queue;
 use crate::error::Error;
 use crate::flows::Flows;
+use crate::flows::panics::unless_it_panics;
 use crate::flows::worker::given_up;
 use crate::lanes::{Job, Outcome, Worked};
 use serde::Serialize;
@@ -243,7 +244,7 @@ where
         started: job.started,
         lease: job.lease,
     };
-    let made = crate::flows::worker::unless_it_panics(handler(task));
+    let made = unless_it_panics(|| handler(task));
     let made = tokio::select! {
         made = made => made,
         () = flows.engine.rest(timeout) => Err(format!("it took longer than {timeout}")),

@@ -67,11 +67,12 @@ impl<S: Lanes + 'static> Settling<S> {
     }
 }
 
-/// How a start is settled, and how if what follows from it cannot be done; `None`: it failed then.
+/// How a start is settled.
 struct Settled {
     lease: Lease,
     act: Act,
-    otherwise: Option<Act>,
+    /// If what follows from it cannot be done, it is settled without; otherwise it failed then.
+    stands_alone: bool,
     /// How often it was refused for want of room.
     had_no_room: u32,
 }
@@ -84,12 +85,12 @@ pub(crate) async fn settle<S: Lanes + 'static>(
     let now = engine.now().await?;
     let mut acts = Vec::with_capacity(outcomes.len());
     for (lease, outcome) in outcomes {
-        let alone = outcome.alone().and_then(|alone| alone.into_act(lease, now).ok());
+        let stands_alone = outcome.stands_alone();
         let act = outcome.into_act(lease, now).unwrap_or_else(|error| {
-            tracing::error!(call = lease.call.0, %error, "what follows from a call cannot be done");
-            alone.clone().unwrap_or_else(|| failed(lease))
+            tracing::error!(call = lease.call.0, %error, "what follows from a call cannot be done: it failed");
+            failed(lease)
         });
-        acts.push(Settled { lease, act, otherwise: alone, had_no_room: 0 });
+        acts.push(Settled { lease, act, stands_alone, had_no_room: 0 });
     }
     let mut lost = 0;
     while !acts.is_empty() {
@@ -139,25 +140,32 @@ fn again(mut settled: Settled, error: &ActError, lost: &mut u64) -> Option<Settl
             Some(settled)
         }
         // What it follows from was taken back meanwhile.
-        ActError::RecordMissing { .. } if settled.otherwise.is_some() => {
+        ActError::RecordMissing { .. } if settled.stands_alone => {
             tracing::debug!(call, %error, "a call is settled without what would follow");
-            let otherwise = settled.otherwise.take();
-            otherwise.map(|act| Settled { act, ..settled })
+            Some(without_what_follows(settled))
         }
         ActError::NotPaid { limit, .. } => {
             tracing::error!(call, %error, "a cost is left out: the call paid nothing there");
-            for act in [&mut settled.act].into_iter().chain(&mut settled.otherwise) {
-                act.settle.iter_mut().for_each(|it| it.actual.retain(|(it, _)| it != limit));
-            }
+            let settles = settled.act.settle.iter_mut();
+            settles.for_each(|it| it.actual.retain(|(it, _)| it != limit));
             Some(settled)
         }
         _ => {
             tracing::error!(call, %error, "what follows from a call was refused: it is settled without, or tried again");
-            let otherwise = settled.otherwise.take();
-            let act = otherwise.unwrap_or_else(|| failed(settled.lease));
-            Some(Settled { act, ..settled })
+            Some(without_what_follows(settled))
         }
     }
+}
+
+/// A start of which nothing follows: it failed, unless it stands alone.
+fn without_what_follows(settled: Settled) -> Settled {
+    let Settled { lease, act, stands_alone, had_no_room } = settled;
+    let act = match (stands_alone, act.settle.into_iter().next_back()) {
+        (true, Some(settle)) => Act { settle: vec![settle], ..Act::default() },
+        _ => failed(lease),
+    };
+    // Refused once more, it failed.
+    Settled { lease, act, stands_alone: false, had_no_room }
 }
 
 /// The call failed, and is tried again.
