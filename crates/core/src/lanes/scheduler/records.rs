@@ -7,8 +7,8 @@ use std::collections::{BTreeSet, HashMap};
 use std::ops::Bound;
 
 /// What callers wrote down.
-// Invariant: both have the same keys. Every step of a run looks whether the run's record is there: in a tree of
-// texts that begin alike, that is the most expensive part of it.
+// Invariant: both have the same keys. Every step of a run looks whether the run's record is there, and a tree would
+// compare texts that begin alike, each elsewhere in memory, the more the more runs there are.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Records {
     by_key: HashMap<Key, Record, Hashing>,
