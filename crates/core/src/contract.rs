@@ -206,11 +206,20 @@ pub trait Lanes: Meters {
         queue: QueueName,
     ) -> impl Future<Output = Answer<Result<bool, QueueError>>> + Send;
 
-    /// Makes changes, each whole or not at all, in order.
+    /// Makes changes, each whole or not at all, in order. Nothing is left of those that are made; the others are there
+    /// as they were, to be tried again, unless the store failed for good.
+    fn make(
+        &self,
+        acts: &mut [Act],
+    ) -> impl Future<Output = Answer<Vec<Result<Acted, ActError>>>> + Send;
+
+    /// Makes changes as [`Self::make`] does, that nobody tries again.
     fn act(
         &self,
-        acts: Vec<Act>,
-    ) -> impl Future<Output = Answer<Vec<Result<Acted, ActError>>>> + Send;
+        mut acts: Vec<Act>,
+    ) -> impl Future<Output = Answer<Vec<Result<Acted, ActError>>>> + Send {
+        async move { self.make(&mut acts).await }
+    }
 
     /// Starts calls of a queue, the first that may go first. Nothing if there is no such queue.
     fn claim(&self, claim: Claim) -> impl Future<Output = Answer<Vec<Claimed>>> + Send;

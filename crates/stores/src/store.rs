@@ -4,6 +4,7 @@
 //! A command is a function of the state. The home does one after the other, and sends an answer of
 //! success once all that it saw and did lasts.
 
+mod acts;
 mod bodies;
 pub(crate) mod command;
 pub(crate) mod condition;
@@ -21,12 +22,15 @@ pub use elsewhere::Changed;
 use command::{Kind, Task};
 use home::{Body, Home, Past};
 use state::{BodyAt, State};
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use tokio::sync::{Semaphore, oneshot};
 use tollgate_core::contract::{Answer, StoreError};
 use tollgate_core::lanes::{CallId, Payload, Scheduler};
 use tollgate_core::{Now, Span};
+
+/// Something for each call. Their names are ours: nobody chooses where they fall.
+type ByCall<T> = HashMap<CallId, T, foldhash::fast::RandomState>;
 
 /// Where the time comes from: the machine's clocks, or a test's.
 pub type TimeSource = Arc<dyn Fn() -> Now + Send + Sync>;

@@ -66,7 +66,7 @@ in_turn! {
     Lanes:
     fn define_queue(queue: QueueName, spec: QueueSpec) -> Answer<Result<(), QueueError>>;
     fn remove_queue(queue: QueueName) -> Answer<Result<bool, QueueError>>;
-    fn act(acts: Vec<Act>) -> Answer<Vec<Result<Acted, ActError>>>;
+    fn make(acts: &mut [Act]) -> Answer<Vec<Result<Acted, ActError>>>;
     fn claim(claim: Claim) -> Answer<Vec<Claimed>>;
     fn ask(queue: QueueName, until: Timestamp) -> Answer<()>;
     fn renew_leases(leases: Vec<Lease>, lease: Span) -> Answer<Vec<bool>>;

@@ -178,6 +178,10 @@ impl<S: Stage> World<S> {
         self.store().remove_queue(queue(name)).await.unwrap()
     }
 
+    async fn make(&mut self, acts: &mut [Act]) -> Vec<Result<Acted, ActError>> {
+        self.store().make(acts).await.unwrap()
+    }
+
     async fn act(&mut self, act: Act) -> Result<Acted, ActError> {
         self.store().act(vec![act]).await.unwrap().remove(0)
     }

@@ -303,18 +303,18 @@ impl<M: Machine> Lanes for Kept<M> {
         self.tell(|machine, now| machine.remove_queue(&queue, now))
     }
 
-    async fn act(&self, acts: Vec<Act>) -> Answer<Vec<Result<Acted, ActError>>> {
+    async fn make(&self, acts: &mut [Act]) -> Answer<Vec<Result<Acted, ActError>>> {
         let payloads: Vec<Payloads> = acts.iter().map(Payloads::of).collect();
-        let revives: Vec<Vec<CallId>> =
-            acts.iter().map(|act| act.revive.iter().map(|revive| revive.call).collect()).collect();
+        let revives: Vec<_> = acts.iter().map(|act| act.revive.clone()).collect();
         let answers = self.tell(|machine, now| {
-            acts.into_iter().map(|act| machine.act(act, now)).collect::<Vec<_>>()
+            acts.iter().map(|act| machine.act(act.clone(), now)).collect::<Vec<_>>()
         })?;
+        Act::clear_made(acts, &answers);
         let mut inner = self.lock();
         for (revives, acted) in revives.into_iter().zip(&answers) {
             let revived = acted.iter().flat_map(|acted| acted.revived.clone());
-            for (id, _) in revives.into_iter().zip(revived).filter(|(_, was_dead)| *was_dead) {
-                inner.ends.remove(&id);
+            for (revive, _) in revives.into_iter().zip(revived).filter(|(_, was_dead)| *was_dead) {
+                inner.ends.remove(&revive.call);
             }
         }
         for (payloads, acted) in payloads.into_iter().zip(&answers) {

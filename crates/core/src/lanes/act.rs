@@ -324,6 +324,17 @@ impl Act {
         self.enqueue.iter().chain(self.count_down.iter().map(|count| &count.then))
     }
 
+    /// Leaves nothing of those acts that were made.
+    pub fn clear_made(acts: &mut [Self], answers: &[Result<Acted, ActError>]) {
+        for (act, _) in acts.iter_mut().zip(answers).filter(|(_, answer)| answer.is_ok()) {
+            *act = Self::default();
+        }
+    }
+
+    pub(super) fn new_calls_mut(&mut self) -> impl Iterator<Item = &mut NewCall> {
+        self.enqueue.iter_mut().chain(self.count_down.iter_mut().map(|count| &mut count.then))
+    }
+
     /// How many changes there are.
     pub fn changes(&self) -> usize {
         let Self { define, settle, cancel, revive, write, enqueue, count_down, forget, .. } = self;

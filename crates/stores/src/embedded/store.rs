@@ -77,6 +77,10 @@ impl Home for Folder {
         self.history.as_ref().map(|history| history as &dyn Past)
     }
 
+    fn undoes(&self) -> bool {
+        false
+    }
+
     fn oldest_transaction(&self) -> Option<Span> {
         None
     }

@@ -323,6 +323,10 @@ impl Home for Database {
         self.history.as_ref().map(|history| history as &dyn Past)
     }
 
+    fn undoes(&self) -> bool {
+        true
+    }
+
     fn oldest_transaction(&self) -> Option<Span> {
         Some(self.oldest.open_for())
     }

@@ -1,7 +1,8 @@
 //! Bodies in memory: those that do not last yet, and those that were enqueued last, for most
 //! calls start soon after.
 
-use std::collections::{HashMap, VecDeque};
+use super::ByCall;
+use std::collections::VecDeque;
 use tollgate_core::lanes::{CallId, Payload};
 
 /// Bodies that are in the log and kept in memory all the same.
@@ -10,7 +11,7 @@ const LOGGED_BYTES_MAX: usize = 32 << 20;
 /// The newest bodies.
 #[derive(Debug, Default)]
 pub(crate) struct RecentBodies {
-    bodies: HashMap<CallId, Payload>,
+    bodies: ByCall<Payload>,
     /// Those that are in the log, oldest first, also some that are gone.
     logged: VecDeque<(CallId, usize)>,
     logged_bytes: usize,

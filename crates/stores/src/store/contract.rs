@@ -17,8 +17,6 @@ use tollgate_core::{
     Key, LaneName, LimitName, Now, Partition, QueueName, Span, Standing, Timestamp,
 };
 
-/// Bodies and records of acts that are done together.
-const ACTS_BYTES: usize = 8 << 20;
 /// A claim hands out no more calls once it has so many bytes of bodies: what is claimed is held in memory
 /// until it is sent.
 const CLAIM_BYTES: usize = 64 << 20;
@@ -126,19 +124,8 @@ impl Lanes for Store {
         self.tell(Kind::Change, move |state, now| state.scheduler.remove_queue(&queue, now)).await
     }
 
-    async fn act(&self, mut acts: Vec<Act>) -> Answer<Vec<Result<Acted, ActError>>> {
-        let mut answers = Vec::new();
-        // Each is whole by itself: together they need not be in one batch, and may not fit one.
-        while !acts.is_empty() {
-            let (fit, bytes) = fitting(&acts);
-            let rest = acts.split_off(fit);
-            let some = std::mem::replace(&mut acts, rest);
-            let done = self.tell_of(Kind::Change, bytes, move |state, now| {
-                some.into_iter().map(|act| state.scheduler.act(act, now)).collect::<Vec<_>>()
-            });
-            answers.extend(done.await?);
-        }
-        Ok(answers)
+    async fn make(&self, acts: &mut [Act]) -> Answer<Vec<Result<Acted, ActError>>> {
+        self.make_acts(acts).await
     }
 
     async fn claim(&self, claim: Claim) -> Answer<Vec<Claimed>> {
@@ -371,15 +358,4 @@ impl Lanes for Store {
         })
         .await
     }
-}
-
-/// How many of these acts are done together, the first ones, and how many bytes they have.
-fn fitting(acts: &[Act]) -> (usize, usize) {
-    let mut bytes = 0;
-    let fit = acts.iter().take_while(|act| {
-        let fits = bytes < ACTS_BYTES;
-        bytes += if fits { act.bytes() } else { 0 };
-        fits
-    });
-    (fit.count(), bytes)
 }

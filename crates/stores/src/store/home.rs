@@ -41,6 +41,9 @@ pub(crate) trait Home: Send + Sync {
     /// What came of calls, if that is kept.
     fn past(&self) -> Option<&dyn Past>;
 
+    /// Whether what a command did may be undone, and is not done then.
+    fn undoes(&self) -> bool;
+
     /// For how long the oldest transaction of others has been open, where others have any.
     fn oldest_transaction(&self) -> Option<Span>;
 }

@@ -1,8 +1,9 @@
 //! All that commands see and change: the scheduler, and what the store knows beside it.
 
+use super::ByCall;
 use super::bodies::RecentBodies;
 use super::slices::Slices;
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 use tollgate_core::contract::{Ask, AskError, Paid, StoreTotals};
 #[cfg(feature = "postgres")]
 use tollgate_core::lanes::Effect;
@@ -25,7 +26,7 @@ pub(crate) struct State {
     /// What was consumed last may be told at once.
     pub(crate) is_covered: bool,
     pub(crate) bodies: RecentBodies,
-    ends: HashMap<CallId, End>,
+    ends: ByCall<End>,
     /// In the order in which they ended.
     ended: VecDeque<CallId>,
 }
@@ -50,13 +51,13 @@ impl State {
             slices: Slices::default(),
             is_covered: false,
             bodies: RecentBodies::default(),
-            ends: HashMap::new(),
+            ends: ByCall::default(),
             ended: VecDeque::new(),
         }
     }
 
     /// A state in which nothing is consumed before that lasts.
-    #[cfg(feature = "postgres")]
+    #[cfg(any(test, feature = "postgres"))]
     pub(crate) fn without_slices() -> Self {
         Self { slices: Slices::off(), ..Self::new(Scheduler::new()) }
     }

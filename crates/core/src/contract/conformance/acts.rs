@@ -38,6 +38,32 @@ pub async fn an_act_with_a_stale_revision_does_nothing_at_all(stage: impl Stage)
     assert_eq!(world.claim("strict", 10).await, [], "nothing was enqueued");
 }
 
+pub async fn of_acts_those_that_are_not_made_are_left_and_can_be_made_again(stage: impl Stage) {
+    let mut world = World::new(stage).await;
+    // Its queue adds a toll of its own, once however often it is tried.
+    world.limit("l", Limit::per_second(100)).await;
+    let tolls = vec![QueueToll::new(limit_name("l"))];
+    world.queue("tolled", QueueSpec { tolls, ..QueueSpec::default() }).await;
+    let mut acts = [
+        Act { write: vec![write("r", 0, Some(b"1"))], ..Act::default() },
+        Act {
+            needs: vec![key("s")],
+            write: vec![write("t", 0, Some(b"1"))],
+            enqueue: vec![call("tolled", "a")],
+            ..Act::default()
+        },
+    ];
+    let refused = acts[1].clone();
+    let answers = world.make(&mut acts).await;
+    assert_eq!(answers[1], Err(ActError::RecordMissing { at: 0 }));
+    assert_eq!(acts, [Act::default(), refused]);
+    let _ = world.act(writes([write("s", 0, Some(b"1"))])).await.unwrap();
+    let answers = world.make(&mut acts).await;
+    assert!(answers.iter().all(Result::is_ok), "{answers:?}");
+    assert_eq!(acts, [Act::default(), Act::default()]);
+    assert_eq!(world.claim("tolled", 10).await.len(), 1);
+}
+
 pub async fn revisions_count_the_writes_of_all_records(stage: impl Stage) {
     let mut world = World::new(stage).await;
     let first = world.act(writes([write("r", 0, Some(b"1")), write("s", 0, Some(b"2"))])).await;

@@ -175,6 +175,7 @@ macro_rules! lanes_conformance {
                 a_revived_call_that_can_never_pass_waits_for_a_larger_limit;
             acts:
                 an_act_with_a_stale_revision_does_nothing_at_all,
+                of_acts_those_that_are_not_made_are_left_and_can_be_made_again,
                 revisions_count_the_writes_of_all_records,
                 a_write_sees_the_earlier_writes_of_its_act,
                 a_duplicate_is_the_first_call,

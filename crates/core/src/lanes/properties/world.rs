@@ -273,7 +273,11 @@ impl World {
 
     fn act(&mut self, act: &Act) -> [String; 2] {
         let now = self.now;
-        let answers = both!(self, machine => machine.act(act.clone(), now));
+        let mut given = act.clone();
+        let answers = (self.naive.act(act.clone(), now), self.scheduler.make(&mut given, now));
+        if answers.1.is_err() {
+            assert_eq!(given, *act, "what is refused is as it was");
+        }
         if let Ok(acted) = &answers.0 {
             let counted = acted.counted.iter().filter_map(|(_, id)| *id);
             let newest = acted.enqueued.iter().copied().chain(counted).map(|id| id.0 + 1).max();

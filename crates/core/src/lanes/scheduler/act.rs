@@ -21,30 +21,41 @@ use std::collections::{BTreeMap, BTreeSet};
 impl Scheduler {
     /// Changes all that an act says, or nothing.
     pub fn act(&mut self, mut act: Act, now: Now) -> Result<Acted, ActError> {
+        self.make(&mut act, now)
+    }
+
+    /// Changes all that an act says, or nothing: then it is as it was.
+    pub fn make(&mut self, act: &mut Act, now: Now) -> Result<Acted, ActError> {
         self.advance(now);
-        self.check(&mut act)?;
+        let mut owing = self.check(act)?.into_iter().peekable();
+        for (at, call) in act.new_calls_mut().enumerate() {
+            if let Some((_, tolls)) = owing.next_if(|(of, _)| *of == at) {
+                call.tolls = tolls;
+            }
+        }
         let mut acted = Acted::default();
         self.watching.enter(act.door);
         if act.door == Door::Parks {
-            self.let_go(&act, now);
+            self.let_go(act, now);
         }
-        for (limit, definition) in act.define {
+        // Their memory is left to whoever has the act: to give it back is cheapest where it is from.
+        for (limit, definition) in act.define.drain(..) {
             self.come(limit, definition, now);
         }
-        for settle in act.settle {
+        for settle in act.settle.drain(..) {
             self.settle(settle, now);
         }
-        acted.cancelled.extend(act.cancel.into_iter().map(|id| self.cancel(id)));
-        acted.revived.extend(act.revive.iter().map(|revive| self.revive(revive, now)));
-        acted.written.extend(act.write.into_iter().map(|write| self.write(write)));
+        acted.cancelled.extend(act.cancel.drain(..).map(|id| self.cancel(id)));
+        acted.revived.extend(act.revive.drain(..).map(|revive| self.revive(&revive, now)));
+        acted.written.extend(act.write.drain(..).map(|write| self.write(write)));
         acted.enqueued.reserve(act.enqueue.len());
-        for (at, new) in act.enqueue.into_iter().enumerate() {
+        for (at, new) in act.enqueue.drain(..).enumerate() {
             let enqueued = self.enqueue(new, now);
             acted.duplicates.extend(enqueued.filter(Enqueued::is_duplicate).map(|_| at));
             acted.enqueued.extend(enqueued.map(Enqueued::id));
         }
-        acted.counted.extend(act.count_down.into_iter().map(|count| self.count_down(count, now)));
-        for key in act.forget {
+        acted.counted.extend(act.count_down.drain(..).map(|count| self.count_down(count, now)));
+        for key in act.forget.drain(..) {
             if self.joins.contains_key(&key) {
                 self.emit(Effect::Counted { key, left: 0 });
             }
@@ -53,19 +64,21 @@ impl Scheduler {
         Ok(acted)
     }
 
-    /// Finds what is wrong with an act. Its calls owe then all that their queues ask for: bodies are
-    /// read once.
-    fn check(&self, act: &mut Act) -> Result<(), ActError> {
+    /// Finds what is wrong with an act; what its calls owe is found with that, for bodies are read once.
+    fn check(&self, act: &Act) -> Result<Owing, ActError> {
         act.check_size()?;
         self.check_settles(&act.settle)?;
         self.check_needs(&act.needs)?;
         self.check_writes(&act.write)?;
-        let coming = (&*act.define, act.door);
-        for (at, call) in act.enqueue.iter_mut().enumerate() {
-            self.check_call(at, call, coming)?;
+        let (coming, mut owing) = ((&*act.define, act.door), Vec::new());
+        for (at, call) in act.enqueue.iter().enumerate() {
+            let tolls = self.check_call(at, call, coming)?;
+            owing.extend(tolls.map(|tolls| (at, tolls)));
         }
-        self.check_counts(&mut act.count_down, coming)?;
-        self.check_depth(act)
+        let counts = self.check_counts(&act.count_down, coming)?.into_iter();
+        owing.extend(counts.map(|(at, tolls)| (act.enqueue.len() + at, tolls)));
+        self.check_depth(act)?;
+        Ok(owing)
     }
 
     fn check_settles(&self, settles: &[Settle]) -> Result<(), ActError> {
@@ -107,12 +120,13 @@ impl Scheduler {
         Ok(())
     }
 
+    /// What a call owes, if that is more than it says.
     fn check_call(
         &self,
         at: usize,
-        call: &mut NewCall,
+        call: &NewCall,
         (coming, door): AtDoor<'_>,
-    ) -> Result<(), ActError> {
+    ) -> Result<Option<Vec<Toll>>, ActError> {
         let Some(queue) = self.lanes.find(&call.queue) else {
             return Err(ActError::UnknownQueue { at, queue: call.queue.clone() });
         };
@@ -128,10 +142,10 @@ impl Scheduler {
             Door::Parks => toll::check_shape(&tolls),
         }
         .map_err(refused)?;
-        if let Cow::Owned(tolls) = tolls {
-            call.tolls = tolls;
-        }
-        Ok(())
+        Ok(match tolls {
+            Cow::Owned(tolls) => Some(tolls),
+            Cow::Borrowed(_) => None,
+        })
     }
 
     pub(super) fn check_tolls(
@@ -143,16 +157,17 @@ impl Scheduler {
         toll::check(tolls, rules)
     }
 
-    fn check_counts(&self, counts: &mut [Count], coming: AtDoor<'_>) -> Result<(), ActError> {
-        let mut joins = Joins::new(self);
-        for (at, Count { key, from, then }) in counts.iter_mut().enumerate() {
+    fn check_counts(&self, counts: &[Count], coming: AtDoor<'_>) -> Result<Owing, ActError> {
+        let (mut joins, mut owing) = (Joins::new(self), Vec::new());
+        for (at, Count { key, from, then }) in counts.iter().enumerate() {
             if *from == 0 && joins.left(key) == 0 {
                 return Err(ActError::CountFromZero { at });
             }
             joins.count(key, *from);
-            self.check_call(at, then, coming)?;
+            let tolls = self.check_call(at, then, coming)?;
+            owing.extend(tolls.map(|tolls| (at, tolls)));
         }
-        Ok(())
+        Ok(owing)
     }
 
     fn check_depth(&self, act: &Act) -> Result<(), ActError> {
@@ -332,6 +347,9 @@ impl Scheduler {
 
 /// The limits that come along with an act, and what becomes of calls that no rules let pass.
 type AtDoor<'a> = (&'a [(LimitName, Definition)], Door);
+
+/// Which calls, in their order, owe more than they say, for their queues ask for it.
+type Owing = Vec<(usize, Vec<Toll>)>;
 
 /// What became of a call that was to be enqueued.
 #[derive(Debug, Clone, Copy)]
