@@ -9,6 +9,7 @@ mod awaiting;
 mod body;
 mod browse;
 mod cancel;
+mod ending;
 mod error;
 #[cfg(feature = "test-kit")]
 mod kit;
@@ -49,7 +50,6 @@ pub(crate) use workflows::AtHand;
 
 use crate::error::Error;
 use crate::lanes::Engine;
-use record::RunRecord;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -57,7 +57,6 @@ use tollgate_core::contract::Lanes;
 use tollgate_core::flow::run::Run;
 use tollgate_core::lanes::{Record, Revision, Write};
 use tollgate_core::{Key, NameError, QueueName, Timestamp};
-use workflows::WorkflowRun;
 
 /// How the queues of steps begin.
 const STEPS: &str = "machine/";
@@ -90,13 +89,7 @@ impl<S: Lanes + 'static> Flows<S> {
     /// A machine's run that has not ended, and the revision of its record.
     async fn live(&self, run: &str) -> Result<Option<(Run, Revision)>, Error> {
         let Some(record) = self.engine.record(&run_key(run)).await? else { return Ok(None) };
-        match RunRecord::read(&record.bytes) {
-            Ok(read) => Ok(Some((read, record.revision))),
-            Err(_) if WorkflowRun::read(&record.bytes).is_some() => {
-                Err(FlowError::OfWorkflow { run: run.to_owned() }.into())
-            }
-            Err(error) => Err(error),
-        }
+        Ok(Some((ending::read(run, &record)?, record.revision)))
     }
 
     async fn records(&self, keys: Vec<Key>) -> Result<Vec<Option<Record>>, Error> {

@@ -45,6 +45,7 @@ pub(crate) use acquire::Acquires;
 pub(crate) use holds::{Doing, Held};
 #[cfg(feature = "test-kit")]
 pub(crate) use worker::settle_all;
+pub(crate) use worker::{Following, Next};
 
 use crate::clock::Clock;
 use crate::error::Error;
@@ -298,6 +299,11 @@ impl<S: Lanes + 'static> Engine<S> {
         self.parts.act(act).await
     }
 
+    /// As [`Self::act_own`], of an act that is there as it was if it is not made.
+    pub(crate) async fn make_own(&self, act: &mut Act) -> Result<Acted, Error> {
+        self.parts.make(act).await
+    }
+
     /// Makes changes as [`Self::act_all`] does, also of what is Tollgate's own.
     pub(crate) async fn act_all_own(
         &self,
@@ -473,9 +479,12 @@ impl<S> Parts<S> {
 }
 
 impl<S: Lanes> Parts<S> {
-    /// Refuses an act before the store is asked.
-    async fn act(&self, act: Act) -> Result<Acted, Error> {
-        let mut answers = self.store.act(vec![act]).await?;
+    async fn act(&self, mut act: Act) -> Result<Acted, Error> {
+        self.make(&mut act).await
+    }
+
+    async fn make(&self, act: &mut Act) -> Result<Acted, Error> {
+        let mut answers = self.store.make(std::slice::from_mut(act)).await?;
         Ok(answers.pop().unwrap_or_else(|| Ok(Acted::default()))?)
     }
 }

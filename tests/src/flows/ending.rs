@@ -165,6 +165,22 @@ async fn what_cannot_be_written_down_is_a_failure_of_the_step() {
 }
 
 #[tokio::test]
+async fn a_cost_at_what_is_no_limit_ends_the_run_with_its_reason() {
+    let opened = Opened::new().await;
+    let flows = opened.gate().flows();
+    let working = work(&opened, |step| {
+        let outcome = if step.name == "first" { next("two", 1) } else { done(1) };
+        Ok(outcome.actual("", 5))
+    });
+    for step in ["first", "last"] {
+        let id = begin(&flows, run(step, json!(null))).await;
+        let reason = fails(&flows, &id).await;
+        assert!(reason.contains("limit"), "{reason}");
+    }
+    working.stop().await;
+}
+
+#[tokio::test]
 async fn runs_that_ended_are_kept_for_a_day_and_children_for_as_long_as_their_parent_lives() {
     let opened = Opened::new().await;
     let flows = opened.gate().flows();

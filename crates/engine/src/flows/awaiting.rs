@@ -42,15 +42,15 @@ mod tests {
             priority: Priority::default(),
             delay: Span::ZERO,
         };
-        let mut body = body::write(&plan, &Woken::Plainly).unwrap();
-        body.truncate(BEGINS_BYTES_MAX);
+        let payload = body::write(&plan, &Woken::Plainly).unwrap();
+        let begins = payload.body().iter().copied().take(BEGINS_BYTES_MAX).collect();
         let limit = LimitName::new("l").unwrap();
         AwaitingStep::of(&Event {
             at: Now::default(),
             call: CallId(1),
             queue: QueueName::new(queue).unwrap(),
             lane: LaneName::new("run").unwrap(),
-            what: What::Unknown { limit, partition: None, begins: body.into() },
+            what: What::Unknown { limit, partition: None, begins },
         })
     }
 

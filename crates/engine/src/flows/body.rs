@@ -1,11 +1,12 @@
 //! What the call of a step carries: which step it is, the state, and what let the run go on.
 
-use super::record::{SignalRecord, not_ours};
+use super::record::{Draft, SignalRecord, not_ours};
 use crate::error::Error;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 use tollgate_core::flow::run::{Plan, Signal};
+use tollgate_core::lanes::Payload;
 
 /// What a body begins with: its step stands before all else, so that who reads a little of it knows it.
 const STEP_FIRST: &[u8] = b"{\"step\":";
@@ -113,8 +114,8 @@ pub(super) fn step_in(begins: &[u8]) -> Option<String> {
 }
 
 /// The body of a call for what follows. The state is JSON already, and stands there as it is.
-pub(super) fn write(plan: &Plan, woken: &Woken) -> Result<Vec<u8>, Error> {
-    let mut body = Vec::with_capacity(plan.state.len() + plan.step.len() + 32);
+pub(super) fn write(plan: &Plan, woken: &Woken) -> Result<Payload, Error> {
+    let mut body = Draft::with_capacity(plan.state.len() + plan.step.len() + 32);
     body.extend_from_slice(STEP_FIRST);
     serde_json::to_writer(&mut body, &plan.step).map_err(|error| not_ours(&error))?;
     body.extend_from_slice(b",\"state\":");
@@ -125,5 +126,5 @@ pub(super) fn write(plan: &Plan, woken: &Woken) -> Result<Vec<u8>, Error> {
         serde_json::to_writer(&mut body, &woken).map_err(|error| not_ours(&error))?;
     }
     body.push(b'}');
-    Ok(body)
+    Ok(Payload::body_alone(&body))
 }

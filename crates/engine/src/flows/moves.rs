@@ -1,27 +1,28 @@
 //! What a step says becomes one act, made again if somebody else changed the run meanwhile.
 
 use super::body::{Body, Woken};
+use super::ending::LastStep;
 use super::outcome::{StepOutcome, Then, What};
-use super::record::{Ended, Ending, FailedStep, RunRecord};
+use super::record::{Ending, FailedStep, RunRecord, as_json};
 use super::start::{NewRun, bring_alone, spec, step_call, step_of};
-use super::{
-    Flows, TRIES_MAX, child_id, correlation_key, ended_key, join_key, queue_of, run_key, write,
-};
+use super::{Flows, TRIES_MAX, child_id, queue_of, run_key, write};
 use crate::error::Error;
 use crate::flows::FlowError;
 use crate::lanes::{Job, Outcome};
 use serde::Serialize;
 use tollgate_core::contract::Lanes;
-use tollgate_core::flow::run::{Parent, Plan, Run, Stands};
-use tollgate_core::lanes::act::BODY_BYTES_MAX;
+use tollgate_core::flow::run::{Parent, Plan, Run};
+use tollgate_core::lanes::act::{ACT_BYTES_MAX, BODY_BYTES_MAX};
 use tollgate_core::lanes::{
-    Act, ActError, Attempts, CallId, Count, Door, Lease, Revision, Settle, Settlement,
+    Act, ActError, Attempts, CallId, Door, Lease, Revision, Settle, Settlement,
 };
 use tollgate_core::toll::check_shape;
 use tollgate_core::{Key, LaneName, LimitName, QueueName, Span, Timestamp};
 
 /// What the calls of timeouts, and of the signals that come before them, take each other's place by.
 const AWAIT: &str = "await";
+/// Longest value that a run gives: the act has room for what else is written down at its end.
+const VALUE_BYTES_MAX: usize = ACT_BYTES_MAX - (1 << 20);
 /// How long a queue without room is left alone.
 const FULL: Span = Span::from_millis(250);
 
@@ -68,20 +69,20 @@ impl Made<'_> {
         &self.call.run
     }
 
-    /// Whether what came of it leaves the record of its run as it is.
-    pub(super) fn leaves_its_run(&self, outcome: &StepOutcome) -> bool {
+    /// Whether what came of it is settled with others, and needs no look at its run before that.
+    pub(super) fn goes_with_others(&self, outcome: &StepOutcome) -> bool {
         match outcome.what {
-            What::Retry(_) | What::Limited(_) => true,
+            What::Retry(_) | What::Limited(_) | What::Done => true,
             What::Next => self.versions.0 == self.versions.1,
             _ => false,
         }
     }
 
-    fn report(&self, outcome: &StepOutcome) -> Vec<u8> {
+    fn report(&self, outcome: &StepOutcome) -> Box<[u8]> {
         let then = Some(&*outcome.then.step).filter(|step| !step.is_empty());
         let report = Report { step: self.step, outcome: outcome.name(), then };
         // Two names and a word are always JSON.
-        serde_json::to_vec(&report).unwrap_or_default()
+        as_json(&report).unwrap_or_default()
     }
 
     fn settle(&self, outcome: &StepOutcome) -> Result<Settle, Error> {
@@ -91,19 +92,24 @@ impl Made<'_> {
             lease: self.call.lease,
             settlement: Settlement::Done,
             actual: named.collect::<Result<_, Error>>()?,
-            report: self.report(outcome).into(),
+            report: self.report(outcome),
         })
     }
 }
 
 impl<S: Lanes + 'static> Flows<S> {
-    /// Settles a step that leaves its run as it is.
+    /// Settles a step with others.
     pub(super) fn settle(&self, made: &Made<'_>, outcome: StepOutcome) -> Result<Outcome, Error> {
         let report = made.report(&outcome);
         let StepOutcome { what, then, actual } = outcome;
+        // What names no limit is found out before it is tried.
+        for (limit, _) in &actual {
+            LimitName::new(limit)?;
+        }
         let settled = match what {
             What::Retry(after) => Outcome::retry_after(after),
             What::Limited(pause) => Outcome::limited(pause),
+            What::Done => Outcome::done().followed(self.last_step(made, then)?),
             _ => Outcome::done().standing_alone().and(self.next_act(made, then)?),
         };
         let costs = actual.into_iter();
@@ -111,12 +117,24 @@ impl<S: Lanes + 'static> Flows<S> {
         Ok(settled.report(report))
     }
 
+    /// How a run ends that gives something.
+    fn last_step(&self, made: &Made<'_>, then: Then) -> Result<LastStep<S>, Error> {
+        let value = then.json?;
+        if value.len() > VALUE_BYTES_MAX {
+            return Err(ActError::TooManyBytes { bytes: value.len() }.into());
+        }
+        let (run, version) = (made.call.run.clone(), made.versions.1);
+        Ok(LastStep { flows: self.clone(), run, version, value })
+    }
+
     /// What follows where the run itself need not be looked at: it must be there.
     fn next_act(&self, made: &Made<'_>, then: Then) -> Result<Act, Error> {
         let needs = vec![Key::new(&run_key(made.run()))?];
         let mut act = Act { needs, door: Door::Parks, ..Act::default() };
         let (plan, wall) = (then.into_plan()?, self.engine.wall());
-        step_call(&mut act, (made.queue.clone(), made.run()), plan, &Woken::Plainly, wall)?;
+        bring_alone(&mut act, &plan)?;
+        let queue = made.queue.clone();
+        act.enqueue = vec![step_of(queue, made.run(), plan, &Woken::Plainly, wall)?];
         // It is settled though nothing could follow: what cannot is found out before.
         for (at, call) in act.enqueue.iter().enumerate() {
             check_shape(&call.tolls).map_err(|error| ActError::Toll { at, error })?;
@@ -141,10 +159,6 @@ impl<S: Lanes + 'static> Flows<S> {
             };
             run.version = made.versions.1;
             let mut act = match &outcome.what {
-                What::Done => {
-                    let value = outcome.then.json.clone()?;
-                    self.end(made.run(), (&run, revision), Ending::Done(value), None).await?
-                }
                 What::Stop(reason) => {
                     let (reason, step) = (reason.clone(), made.step.to_owned());
                     let ending = Ending::Failed { reason, step, state: made.state.into() };
@@ -227,56 +241,6 @@ impl<S: Lanes + 'static> Flows<S> {
         Ok(act)
     }
 
-    /// A run ends: it is among those that have, its key is free, and who waits for it is told.
-    pub(super) async fn end(
-        &self,
-        id: &str,
-        (run, revision): (&Run, Revision),
-        ending: Ending,
-        failed: Option<FailedStep>,
-    ) -> Result<Act, Error> {
-        let wall = self.engine.wall();
-        let mut act = Act { door: Door::Parks, ..Act::default() };
-        act.write.push(write(&run_key(id), revision, None)?);
-        let ended = Ended::of(run, ending, failed, wall).written()?;
-        act.write.push(write(&ended_key(id), Revision(0), Some(ended))?);
-        if let Some(key) = &run.correlation {
-            let key = correlation_key(&run.machine, key);
-            let record = self.engine.record(&key).await?;
-            let own = record.filter(|record| *record.bytes == *id.as_bytes());
-            if let Some(own) = own {
-                act.write.push(write(&key, own.revision, None)?);
-            }
-        }
-        if matches!(run.stands, Stands::Joining { .. }) {
-            // Children that end from now on count for nobody.
-            act.forget.push(Key::new(&join_key(id, run.turn))?);
-        }
-        if let Some(parent) = &run.parent {
-            self.tell_parent(&mut act, parent, wall).await?;
-        }
-        Ok(act)
-    }
-
-    /// One child less is waited for; with the last one the parent goes on.
-    async fn tell_parent(
-        &self,
-        act: &mut Act,
-        parent: &Parent,
-        wall: Timestamp,
-    ) -> Result<(), Error> {
-        let Some((run, _)) = self.live(&parent.run).await? else { return Ok(()) };
-        let Some((children, plan)) = run.joins(parent.turn) else { return Ok(()) };
-        let woken = Woken::Children { turn: parent.turn, children };
-        let queue = queue_of(&run.machine, run.version)?;
-        bring_alone(act, plan)?;
-        let then = step_of(queue, &parent.run, plan.clone(), &woken, wall)?;
-        let key = Key::new(&join_key(&parent.run, parent.turn))?;
-        act.count_down.push(Count { key, from: children.into(), then });
-        act.needs.push(Key::new(&run_key(&parent.run))?);
-        Ok(())
-    }
-
     /// Whether a call that waited for the end of a wait's time goes on with its run.
     pub(super) async fn time_out(&self, run: &str, turn: u64) -> Result<bool, Error> {
         for _ in 0..TRIES_MAX {
@@ -295,10 +259,10 @@ impl<S: Lanes + 'static> Flows<S> {
     }
 
     /// Makes an act; a queue without room is waited for, and so is a store that is away, each for its own while.
-    pub(super) async fn act_when_there_is_room(&self, act: Act) -> Result<(), Error> {
+    pub(super) async fn act_when_there_is_room(&self, mut act: Act) -> Result<(), Error> {
         let (mut had_no_room, mut was_away) = (0, 0);
         loop {
-            match self.engine.act_own(act.clone()).await {
+            match self.engine.make_own(&mut act).await {
                 Ok(_) => return Ok(()),
                 Err(error @ Error::Act(ActError::QueueFull { .. })) if had_no_room < TRIES_MAX => {
                     had_no_room += 1;

@@ -1,5 +1,6 @@
 //! What comes of a step.
 
+use super::record;
 use super::start::NewRun;
 use crate::ask::Toll;
 use crate::error::{AskError, Error};
@@ -46,12 +47,11 @@ pub(super) struct Then {
 
 impl Then {
     pub(super) fn new(step: &str, what: &'static str, json: impl Serialize) -> Self {
-        let json = serde_json::to_vec(&json).map(Into::into);
         let not_json =
             |error: serde_json::Error| FlowError::NotJson { what, reason: error.to_string() };
         Self {
             step: step.to_owned(),
-            json: json.map_err(not_json),
+            json: record::as_json(&json).map_err(not_json),
             tolls: Vec::new(),
             priority: Priority::default(),
             delay: Span::ZERO,

@@ -6,9 +6,20 @@ use crate::error::Error;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
+use smallvec::SmallVec;
 use tollgate_core::contract::StoreError;
 use tollgate_core::flow::run::{Parent, Plan, Run, Signal, Stands};
 use tollgate_core::{LimitName, Partition, Priority, Span, Timestamp, Toll};
+
+/// Where something is written before it is known how long it is: what is short takes memory only then.
+pub(super) type Draft = SmallVec<[u8; 256]>;
+
+/// Something as JSON, in as much memory as it needs.
+pub(super) fn as_json(value: &impl Serialize) -> serde_json::Result<Box<[u8]>> {
+    let mut draft = Draft::new();
+    serde_json::to_writer(&mut draft, value)?;
+    Ok(draft.as_slice().into())
+}
 
 /// How a run ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -216,7 +227,7 @@ fn text(text: &Option<Box<str>>) -> Option<String> {
 
 impl RunRecord {
     pub(super) fn written(run: &Run) -> Result<Box<[u8]>, Error> {
-        Ok(serde_json::to_vec(&Self::new(run)?).map_err(|error| not_ours(&error))?.into())
+        as_json(&Self::new(run)?).map_err(|error| not_ours(&error))
     }
 
     fn new(run: &Run) -> Result<Self, Error> {
@@ -439,7 +450,7 @@ impl Ended {
             progress: self.progress.clone(),
             kept: self.kept.as_ref().map(KeptRecord::new).transpose()?,
         };
-        Ok(serde_json::to_vec(&record).map_err(|error| not_ours(&error))?.into())
+        as_json(&record).map_err(|error| not_ours(&error))
     }
 
     pub(super) fn read(bytes: &[u8]) -> Result<Self, Error> {

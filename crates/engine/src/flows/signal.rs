@@ -3,7 +3,7 @@
 use super::body::Woken;
 use super::error::FlowError;
 use super::moves::wake;
-use super::record::RunRecord;
+use super::record::{RunRecord, as_json};
 use super::{Flows, TRIES_MAX, ended_key, run_key, write};
 use crate::error::Error;
 use serde::Serialize;
@@ -41,7 +41,7 @@ impl Signal {
             what: "what the signal says",
             reason: error.to_string(),
         };
-        let payload = serde_json::to_vec(&payload).map_err(not_json)?.into();
+        let payload = as_json(&payload).map_err(not_json)?;
         Ok(Self { name: name.to_owned(), payload, key: None })
     }
 

@@ -11,7 +11,7 @@ use crate::error::Error;
 use serde::Serialize;
 use tollgate_core::contract::Lanes;
 use tollgate_core::flow::run::{Parent, Plan, Run, Stands};
-use tollgate_core::lanes::{Act, ActError, Acted, Backoff, NewCall, Payload, QueueSpec, Revision};
+use tollgate_core::lanes::{Act, ActError, Acted, Backoff, NewCall, QueueSpec, Revision};
 use tollgate_core::{
     Definition, LaneName, Limit, LimitName, Priority, QueueName, Span, Timestamp, UNITS_MAX,
 };
@@ -145,7 +145,7 @@ pub(super) fn step_of(
     wall: Timestamp,
 ) -> Result<NewCall, Error> {
     Ok(NewCall {
-        payload: Payload::body_alone(&body::write(&plan, woken)?),
+        payload: body::write(&plan, woken)?,
         tolls: plan.tolls,
         priority: plan.priority,
         not_before: (!plan.delay.is_zero()).then(|| wall.plus(plan.delay)),

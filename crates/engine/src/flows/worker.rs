@@ -204,14 +204,14 @@ impl<S: Lanes + 'static, M: Machine> StepMaker<S, M> {
         }
     }
 
-    /// Settles a step at once, if its run need not be looked at for that.
+    /// Settles a step with others, unless its run is to be looked at before that.
     fn settled<'a>(
         &'a self,
         made: &'a Made<'a>,
         attempted: Attempted,
     ) -> Result<Outcome, Later<'a>> {
         let settled = match attempted {
-            Ok(outcome) if made.leaves_its_run(&outcome) => self.flows.settle(made, outcome),
+            Ok(outcome) if made.goes_with_others(&outcome) => self.flows.settle(made, outcome),
             attempted => {
                 return Err(Box::pin(async move {
                     let settled = self.settle_otherwise(made, attempted).await;
@@ -246,7 +246,7 @@ impl<S: Lanes + 'static, M: Machine> StepMaker<S, M> {
             Ok(outcome) => outcome,
             Err(error) => handled(&*self.machine, made, error).await,
         };
-        match made.leaves_its_run(&outcome) {
+        match made.goes_with_others(&outcome) {
             true => self.flows.settle(made, outcome),
             false => self.flows.change(made, outcome).await,
         }

@@ -1,8 +1,10 @@
 //! What came of a start, and what follows from it.
 
 use super::Call;
+use super::worker::Following;
 use crate::error::{AskError, Error, RESERVED};
 use std::fmt::Display;
+use std::sync::Arc;
 #[cfg(feature = "push")]
 use tollgate_core::lanes::act::REPORT_BYTES_MAX;
 use tollgate_core::lanes::{Act, Lease, NewCall, Settle, Settlement};
@@ -17,6 +19,8 @@ pub struct Outcome {
     actual: Vec<(String, u64)>,
     enqueue: Vec<(String, Call)>,
     then: Act,
+    /// What follows by what records say, in place of `then`.
+    follows: Option<Arc<dyn Following>>,
     report: Box<[u8]>,
     stands_alone: bool,
     is_settled: bool,
@@ -40,8 +44,8 @@ pub struct OutcomeParts {
 impl Outcome {
     fn of(settlement: Settlement) -> Self {
         let (actual, enqueue, report) = (Vec::new(), Vec::new(), [].into());
-        let (stands_alone, is_settled) = (false, false);
-        Self { settlement, actual, enqueue, then: Act::default(), report, stands_alone, is_settled }
+        let (then, follows, stands_alone, is_settled) = (Act::default(), None, false, false);
+        Self { settlement, actual, enqueue, then, follows, report, stands_alone, is_settled }
     }
 
     /// It was settled by the handler itself.
@@ -120,6 +124,15 @@ impl Outcome {
         Self { stands_alone: true, ..self }
     }
 
+    /// What follows in the same act, by what records say then.
+    pub(crate) fn followed(self, by: impl Following + 'static) -> Self {
+        Self { follows: Some(Arc::new(by)), ..self }
+    }
+
+    pub(super) fn follows(&self) -> Option<Arc<dyn Following>> {
+        self.follows.clone()
+    }
+
     /// Whether it is settled so even if what follows cannot be done.
     pub(super) fn stands_alone(&self) -> bool {
         self.stands_alone
@@ -163,6 +176,8 @@ impl Outcome {
             }
             followed => followed?,
         };
+        // Mostly there is no other.
+        act.settle.reserve_exact(1);
         act.settle.push(Settle { lease, settlement, actual, report });
         Ok(act)
     }

@@ -1,8 +1,13 @@
 //! A worker: claims calls as it has hands free, runs a handler for each, and settles what comes of it.
 
+mod following;
 mod handling;
 mod held;
 mod settling;
+
+pub(crate) use following::{Following, Next};
+#[cfg(feature = "test-kit")]
+pub(crate) use settling::settle as settle_all;
 
 use super::{Engine, Outcome, Parts};
 use crate::envelope::Envelope;
@@ -10,8 +15,6 @@ use crate::error::Error;
 use handling::Handling;
 use held::{Held, Renewed};
 use settling::Settling;
-#[cfg(feature = "test-kit")]
-pub(crate) use settling::settle as settle_all;
 use std::fmt;
 use std::future::{Future, pending};
 use std::pin::Pin;

@@ -1,20 +1,24 @@
 //! Settling what workers made of their calls: all that ended meanwhile in one go, and nothing is
 //! forgotten while the store has no room for it.
 
+use super::following::{self, Following};
 use super::{Engine, Outcome};
 use crate::error::Error;
 use crate::lanes::pulse::ended;
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::Poll;
 use tollgate_core::Span;
-use tollgate_core::contract::{Lanes, StoreError};
-use tollgate_core::lanes::{Act, ActError, Lease, Settle, Settlement};
+use tollgate_core::contract::{Answer, Lanes, StoreError};
+use tollgate_core::lanes::{Act, ActError, Acted, Lease, Settle, Settlement};
 
 /// Most answers that are waited for at once.
 const SENT_MAX: usize = 64;
 /// How often room in a queue is waited for before the call that would follow counts as failed.
 const ROOM_TRIES: u32 = 40;
+/// How often records are looked at again that others change before the call has failed.
+const OVERTAKEN_MAX: u32 = 100;
 /// How long a store without room is left alone.
 const FULL_RETRY: Span = Span::from_millis(250);
 
@@ -23,10 +27,10 @@ pub(super) struct Settling<S> {
     /// What was not sent yet.
     waiting: Vec<(Lease, Outcome)>,
     /// What was sent, and the answers: one that waits for room holds up no other.
-    sent: Vec<(Vec<Lease>, Answer)>,
+    sent: Vec<(Vec<Lease>, Lost)>,
 }
 
-type Answer = Pin<Box<dyn Future<Output = Result<u64, Error>> + Send>>;
+type Lost = Pin<Box<dyn Future<Output = Result<u64, Error>> + Send>>;
 
 impl<S: Lanes + 'static> Settling<S> {
     pub(super) fn new(engine: Engine<S>) -> Self {
@@ -50,7 +54,9 @@ impl<S: Lanes + 'static> Settling<S> {
     /// Waits until something is settled; says how many leases were lost. Never, if there is nothing.
     pub(super) async fn next(&mut self) -> Result<u64, Error> {
         if !self.waiting.is_empty() && self.sent.len() < SENT_MAX {
-            let outcomes = std::mem::take(&mut self.waiting);
+            // As many will come again.
+            let empty = Vec::with_capacity(self.waiting.len());
+            let outcomes = std::mem::replace(&mut self.waiting, empty);
             let leases = outcomes.iter().map(|(lease, _)| *lease).collect();
             self.sent.push((leases, Box::pin(settle(self.engine.clone(), outcomes))));
         }
@@ -67,14 +73,19 @@ impl<S: Lanes + 'static> Settling<S> {
     }
 }
 
-/// How a start is settled.
-struct Settled {
+/// A start that is to be settled.
+struct Start {
     lease: Lease,
-    act: Act,
     /// If what follows from it cannot be done, it is settled without; otherwise it failed then.
     stands_alone: bool,
     /// How often it was refused for want of room.
     had_no_room: u32,
+    /// What follows hangs on records.
+    follows: Option<Arc<dyn Following>>,
+    /// How often those changed before it was made.
+    was_overtaken: u32,
+    /// What follows is not known yet, or not any more.
+    is_open: bool,
 }
 
 /// Settles starts; says how many leases were lost.
@@ -83,30 +94,32 @@ pub(crate) async fn settle<S: Lanes + 'static>(
     outcomes: Vec<(Lease, Outcome)>,
 ) -> Result<u64, Error> {
     let now = engine.now().await?;
+    let mut starts = Vec::with_capacity(outcomes.len());
     let mut acts = Vec::with_capacity(outcomes.len());
     for (lease, outcome) in outcomes {
-        let stands_alone = outcome.stands_alone();
-        let act = outcome.into_act(lease, now).unwrap_or_else(|error| {
+        starts.push(Start::new(lease, &outcome));
+        acts.push(outcome.into_act(lease, now).unwrap_or_else(|error| {
             tracing::error!(call = lease.call.0, %error, "what follows from a call cannot be done: it failed");
             failed(lease)
-        });
-        acts.push(Settled { lease, act, stands_alone, had_no_room: 0 });
+        }));
     }
     let mut lost = 0;
     while !acts.is_empty() {
         if engine.parts.pulse.has_ended() {
             return Err(ended().into());
         }
-        let told = acts.iter().map(|settled| settled.act.clone()).collect();
-        match engine.store().act(told).await {
+        match made(&engine, &mut starts, &mut acts).await {
             Ok(answers) => {
                 let mut waits_for_room = false;
-                let refused = acts.into_iter().zip(answers).filter_map(|(settled, answer)| {
-                    let error = answer.err()?;
-                    waits_for_room |= matches!(error, ActError::QueueFull { .. });
-                    again(settled, &error, &mut lost)
+                let tried = starts.into_iter().zip(acts).zip(answers);
+                let refused = tried.filter_map(|((start, act), answer)| match answer {
+                    Ok(_) => start.done(),
+                    Err(error) => {
+                        waits_for_room |= matches!(error, ActError::QueueFull { .. });
+                        again((start, act), &error, &mut lost)
+                    }
                 });
-                acts = refused.collect();
+                (starts, acts) = refused.unzip();
                 if waits_for_room {
                     engine.parts.pulse.sleep(FULL_RETRY).await;
                 }
@@ -122,54 +135,219 @@ pub(crate) async fn settle<S: Lanes + 'static>(
     Ok(lost)
 }
 
+impl Start {
+    fn new(lease: Lease, outcome: &Outcome) -> Self {
+        let follows = outcome.follows();
+        Self {
+            lease,
+            stands_alone: outcome.stands_alone(),
+            had_no_room: 0,
+            is_open: follows.is_some(),
+            follows,
+            was_overtaken: 0,
+        }
+    }
+
+    /// It is settled: there is nothing more to try.
+    fn done<T>(self) -> Option<T> {
+        if let Some(follows) = self.follows {
+            follows.made();
+        }
+        None
+    }
+}
+
+/// Makes acts, once it is known what follows.
+async fn made<S: Lanes + 'static>(
+    engine: &Engine<S>,
+    starts: &mut [Start],
+    acts: &mut [Act],
+) -> Answer<Vec<Result<Acted, ActError>>> {
+    let is_open = |start: &Start| start.follows.clone().filter(|_| start.is_open);
+    let following: Vec<_> = starts.iter().filter_map(is_open).collect();
+    if !following.is_empty() {
+        let mut found = following::acts(engine, following).await?.into_iter();
+        for (start, act) in starts.iter_mut().zip(&mut *acts).filter(|(start, _)| start.is_open) {
+            start.is_open = false;
+            *act = match found.next() {
+                Some(Ok(follows)) => Act { settle: std::mem::take(&mut act.settle), ..follows },
+                Some(Err(error)) => {
+                    let call = start.lease.call.0;
+                    tracing::error!(call, %error, "what follows from a call cannot be found: it is tried again");
+                    start.follows = None;
+                    failed(start.lease)
+                }
+                None => failed(start.lease),
+            };
+        }
+    }
+    engine.store().make(acts).await
+}
+
 /// What is tried in place of an act that was refused. A queue that is full is waited for, for a while: the
 /// call stays leased meanwhile. If what follows from a call cannot be done, it is not done either, unless
 /// it stands alone.
-fn again(mut settled: Settled, error: &ActError, lost: &mut u64) -> Option<Settled> {
-    let call = settled.lease.call.0;
+fn again(
+    (mut start, mut act): (Start, Act),
+    error: &ActError,
+    lost: &mut u64,
+) -> Option<(Start, Act)> {
+    let call = start.lease.call.0;
     match error {
         // Its own is the last.
-        ActError::LeaseLost { at } if at + 1 == settled.act.settle.len() => {
+        ActError::LeaseLost { at } if at + 1 == act.settle.len() => {
             *lost += 1;
             tracing::warn!(call, "a call came too late to be settled: its lease was lost");
             None
         }
-        ActError::QueueFull { .. } if settled.had_no_room < ROOM_TRIES => {
-            settled.had_no_room += 1;
+        ActError::QueueFull { .. } if start.had_no_room < ROOM_TRIES => {
+            start.had_no_room += 1;
             tracing::warn!(call, %error, "what follows from a call waits for room");
-            Some(settled)
+            Some((start, act))
+        }
+        // Somebody else was faster.
+        ActError::RevisionDiffers { .. } | ActError::RecordMissing { .. }
+            if start.follows.is_some() && start.was_overtaken < OVERTAKEN_MAX =>
+        {
+            (start.is_open, start.was_overtaken) = (true, start.was_overtaken + 1);
+            Some((start, Act { settle: act.settle, ..Act::default() }))
         }
         // What it follows from was taken back meanwhile.
-        ActError::RecordMissing { .. } if settled.stands_alone => {
+        ActError::RecordMissing { .. } if start.stands_alone => {
             tracing::debug!(call, %error, "a call is settled without what would follow");
-            Some(without_what_follows(settled))
+            Some(without_what_follows(start, act))
         }
         ActError::NotPaid { limit, .. } => {
             tracing::error!(call, %error, "a cost is left out: the call paid nothing there");
-            let settles = settled.act.settle.iter_mut();
+            let settles = act.settle.iter_mut();
             settles.for_each(|it| it.actual.retain(|(it, _)| it != limit));
-            Some(settled)
+            Some((start, act))
         }
         _ => {
             tracing::error!(call, %error, "what follows from a call was refused: it is settled without, or tried again");
-            Some(without_what_follows(settled))
+            Some(without_what_follows(start, act))
         }
     }
 }
 
 /// A start of which nothing follows: it failed, unless it stands alone.
-fn without_what_follows(settled: Settled) -> Settled {
-    let Settled { lease, act, stands_alone, had_no_room } = settled;
-    let act = match (stands_alone, act.settle.into_iter().next_back()) {
+fn without_what_follows(start: Start, act: Act) -> (Start, Act) {
+    let act = match (start.stands_alone, act.settle.into_iter().next_back()) {
         (true, Some(settle)) => Act { settle: vec![settle], ..Act::default() },
-        _ => failed(lease),
+        _ => failed(start.lease),
     };
     // Refused once more, it failed.
-    Settled { lease, act, stands_alone: false, had_no_room }
+    (Start { stands_alone: false, follows: None, ..start }, act)
 }
 
 /// The call failed, and is tried again.
 fn failed(lease: Lease) -> Act {
     let settle = vec![Settle::new(lease, Settlement::Retry(None))];
     Act { settle, ..Act::default() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock::{Clock, ManualClock};
+    use crate::lanes::Next;
+    use std::pin::pin;
+    use std::sync::atomic::{AtomicU32, Ordering};
+    use std::task::{Context, Waker};
+    use tollgate_core::contract::kept::Kept;
+    use tollgate_core::lanes::{
+        Claim, End, NewCall, QueueSpec, Record, Revision, Scheduler, Write,
+    };
+    use tollgate_core::{Key, LaneName, Now, QueueName};
+
+    type Store = Kept<Scheduler>;
+
+    /// What a store that answers at once says.
+    fn at_once<T>(answer: impl Future<Output = T>) -> T {
+        match pin!(answer).poll(&mut Context::from_waker(Waker::noop())) {
+            Poll::Ready(answer) => answer,
+            Poll::Pending => panic!("it waits"),
+        }
+    }
+
+    fn key() -> Key {
+        Key::new("record").unwrap()
+    }
+
+    fn writing(expected: Revision, bytes: &[u8]) -> Act {
+        let write = vec![Write { key: key(), expected, bytes: Some(bytes.into()) }];
+        Act { write, ..Act::default() }
+    }
+
+    /// Writes a record that somebody else writes so many times just before.
+    struct Writes {
+        engine: Engine<Store>,
+        overtaken: AtomicU32,
+        was_made: AtomicU32,
+    }
+
+    impl std::fmt::Debug for Writes {
+        fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+            f.write_str("Writes")
+        }
+    }
+
+    impl Following for Arc<Writes> {
+        fn next(&self, found: &[Option<Record>]) -> Result<Next, Error> {
+            let [record] = found else { return Ok(Next::Look(vec![key()])) };
+            let expected = record.as_ref().map_or(Revision(0), |record| record.revision);
+            let again = |left: u32| left.checked_sub(1);
+            if self.overtaken.fetch_update(Ordering::Relaxed, Ordering::Relaxed, again).is_ok() {
+                let theirs = writing(expected, b"theirs");
+                let _ = at_once(self.engine.store().act(vec![theirs])).unwrap();
+            }
+            Ok(Next::Act(writing(expected, b"ours")))
+        }
+
+        fn made(&self) {
+            self.was_made.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// A call that was started, and what is to follow from it after it was overtaken so often.
+    async fn started(overtaken: u32) -> (Arc<Writes>, Lease) {
+        let clock = ManualClock::default();
+        let store = Kept::new(Scheduler::default(), Now::both(clock.now()));
+        let engine = Engine::of_limits(store, Arc::new(clock)).unwrap();
+        let queue = QueueName::new("queue").unwrap();
+        let store = engine.store();
+        store.define_queue(queue.clone(), QueueSpec::default()).await.unwrap().unwrap();
+        let enqueue = vec![NewCall::new(queue.clone(), LaneName::new("lane").unwrap())];
+        let _ = store.act(vec![Act { enqueue, ..Act::default() }]).await.unwrap();
+        let claim = Claim { queue, most: 1, lease: None, asks: Span::ZERO };
+        let claimed = store.claim(claim).await.unwrap();
+        let lease = claimed[0].started.lease;
+        let (overtaken, was_made) = (AtomicU32::new(overtaken), AtomicU32::new(0));
+        (Arc::new(Writes { engine, overtaken, was_made }), lease)
+    }
+
+    #[tokio::test]
+    async fn what_hangs_on_a_record_is_found_anew_when_somebody_else_was_faster() {
+        for times in [0, 1, OVERTAKEN_MAX] {
+            let (writes, lease) = started(times).await;
+            let outcome = Outcome::done().followed(writes.clone());
+            assert_eq!(settle(writes.engine.clone(), vec![(lease, outcome)]).await, Ok(0));
+            let store = writes.engine.store();
+            let record = writes.engine.record(&key()).await.unwrap().unwrap();
+            assert_eq!(&*record.bytes, b"ours", "overtaken {times} times");
+            assert_eq!(store.ends(vec![lease.call]).await.unwrap(), [Some(End::Done)]);
+            assert_eq!(writes.was_made.load(Ordering::Relaxed), 1);
+        }
+    }
+
+    #[tokio::test]
+    async fn who_is_overtaken_for_ever_is_tried_again_later() {
+        let (writes, lease) = started(OVERTAKEN_MAX + 1).await;
+        let outcome = Outcome::done().followed(writes.clone());
+        assert_eq!(settle(writes.engine.clone(), vec![(lease, outcome)]).await, Ok(0));
+        assert_eq!(writes.engine.store().ends(vec![lease.call]).await.unwrap(), [None]);
+        assert_eq!(writes.was_made.load(Ordering::Relaxed), 0);
+        let call = writes.engine.call(lease.call).await.unwrap().unwrap();
+        assert_eq!(call.attempts.failures, 1);
+    }
 }
