@@ -5,10 +5,9 @@ use super::start::NewRun;
 use crate::ask::Toll;
 use crate::error::{AskError, Error};
 use crate::flows::FlowError;
-use crate::lanes::Owed;
 use serde::Serialize;
 use tollgate_core::flow::run::{CHILDREN_MAX, NAMES_MAX, Plan};
-use tollgate_core::{LimitName, Partition, Priority, Span};
+use tollgate_core::{LimitName, Partition, Priority, Span, Toll as Owed};
 
 /// The limit of steps that go alone: its partitions are their keys, and one passes at a time. It comes along
 /// with the steps that owe there.
@@ -40,7 +39,8 @@ pub(super) struct Then {
     pub(super) step: String,
     /// The state, or what the run gave, or why it cannot be written.
     pub(super) json: Result<Box<[u8]>, FlowError>,
-    pub(super) tolls: Vec<Owed>,
+    /// What it owes, or why that cannot be.
+    tolls: Result<Vec<Owed>, AskError>,
     pub(super) priority: Priority,
     pub(super) delay: Span,
 }
@@ -52,39 +52,42 @@ impl Then {
         Self {
             step: step.to_owned(),
             json: record::as_json(&json).map_err(not_json),
-            tolls: Vec::new(),
+            tolls: Ok(Vec::new()),
             priority: Priority::default(),
             delay: Span::ZERO,
         }
     }
 
     pub(super) fn pay(&mut self, toll: Toll<'_>) {
-        self.tolls.push(Owed {
-            limit: toll.name().to_owned(),
-            partition: toll.partition().map(str::to_owned),
-            weight: toll.weight,
-            hears_feedback: false,
-        });
+        self.owe(toll.name(), toll.partition(), toll.weight);
     }
 
-    pub(super) fn alone(&mut self, key: String) {
-        let (limit, partition) = (ALONE.to_owned(), Some(key));
-        self.tolls.push(Owed { limit, partition, weight: 1, hears_feedback: false });
+    pub(super) fn alone(&mut self, key: &str) {
+        self.owe(ALONE, Some(key), 1);
+    }
+
+    fn owe(&mut self, limit: &str, partition: Option<&str>, weight: u64) {
+        let Ok(tolls) = &mut self.tolls else { return };
+        let owed = || -> Result<_, AskError> {
+            let limit = LimitName::new(limit)?;
+            let partition = partition.map(Partition::new).transpose()?;
+            Ok(Owed { limit, partition, weight, hears_feedback: false })
+        };
+        match owed() {
+            Ok(owed) => {
+                // Most owe at one limit.
+                tolls.reserve_exact(1);
+                tolls.push(owed);
+            }
+            Err(error) => self.tolls = Err(error),
+        }
     }
 
     pub(super) fn into_plan(self) -> Result<Plan, Error> {
-        let toll = |owed: Owed| -> Result<_, AskError> {
-            Ok(tollgate_core::Toll {
-                limit: LimitName::new(&owed.limit)?,
-                partition: owed.partition.map(|name| Partition::new(&name)).transpose()?,
-                weight: owed.weight,
-                hears_feedback: owed.hears_feedback,
-            })
-        };
         Ok(Plan {
             step: self.step.into(),
             state: self.json?,
-            tolls: self.tolls.into_iter().map(toll).collect::<Result<_, _>>()?,
+            tolls: self.tolls?,
             priority: self.priority,
             delay: self.delay,
         })
@@ -152,7 +155,7 @@ impl StepOutcome {
 
     /// The step that follows goes alone among all of this key: a toll at the limit [`ALONE`].
     pub fn alone(mut self, key: impl Into<String>) -> Self {
-        self.then.alone(key.into());
+        self.then.alone(&key.into());
         self
     }
 

@@ -64,7 +64,7 @@ impl NewRun {
 
     /// Its first step goes alone among all of this key.
     pub fn alone(mut self, key: impl Into<String>) -> Self {
-        self.then.alone(key.into());
+        self.then.alone(&key.into());
         self
     }
 
