@@ -117,10 +117,14 @@ pub fn run_drain(arguments: &[String]) -> anyhow::Result<()> {
 
 /// Runs the bench of steps, of so many in each row.
 pub fn run_flows(arguments: &[String]) -> anyhow::Result<()> {
-    let (steps, rows) = match arguments {
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let (steps, rows) = match *arguments {
         [] => (flows::STEPS_IN_ALL, ""),
         [steps] => (steps.parse()?, ""),
-        [steps, rows] => (steps.parse()?, &**rows),
+        [steps, rows] => (steps.parse()?, rows),
+        [flows::COMMAND, row, column, steps] => {
+            return answer(&flows::measure_here(row, column, steps.parse()?)?);
+        }
         _ => bail!(
             "unknown arguments {arguments:?}: give none, or how many steps, and of which rows"
         ),

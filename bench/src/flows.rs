@@ -2,13 +2,14 @@
 
 use std::time::Instant;
 
+use anyhow::Context as _;
 use serde::{Deserialize, Serialize};
 use tollgate::flows::{Machine, NewRun, Step, StepError, StepOutcome, done, next};
 use tollgate::lanes::QueueSpec;
 use tollgate::{Call, Job, Limit, Outcome, Tollgate, global, toll};
 
 use crate::folder::Folder;
-use crate::process::cpu_ns;
+use crate::process::{self, cpu_ns};
 use crate::table::{Table, grouped};
 
 /// Steps of each row.
@@ -20,7 +21,17 @@ const HANDS: usize = 256;
 /// Begun, or handed in, at a time.
 const TOGETHER: usize = 256;
 /// How often each cell is measured.
-const ROUNDS: usize = 3;
+const ROUNDS: usize = 5;
+/// What a child is told to measure a cell by.
+pub(crate) const COMMAND: &str = "cell";
+const COLUMNS: [(&str, Pays); 3] =
+    [("no limit", Pays::Nothing), ("one hot limit", Pays::Hot), ("100 partitions", Pays::Parted)];
+const ROWS: [(&str, Kind); 4] = [
+    ("calls, handed in first", Kind::Ahead),
+    ("calls, each hands in the next", Kind::Calls),
+    ("runs of ten steps", Kind::Runs),
+    ("runs of one step", Kind::Short),
+];
 /// Never refused: what is measured is the way.
 const RATE: u64 = 1_000_000_000;
 
@@ -99,31 +110,25 @@ fn made(job: &Job, pays: Pays) -> Outcome {
 /// Steps or calls a second, with so many in all, and what each takes of a processor, in the rows whose names have
 /// this in them. Each cell is measured a few times, in turn with the others of its column, and tells the middle.
 pub(crate) fn measure(steps: u32, of_rows: &str) -> anyhow::Result<[Table; 2]> {
-    let columns = ["", "no limit", "one hot limit", "100 partitions"];
+    let columns: Vec<_> = [""].into_iter().chain(COLUMNS.map(|(name, _)| name)).collect();
     let mut rates = Table::new("Steps a second", &columns);
     let mut costs = Table::new("Processor time of a step, µs", &columns);
-    let mut rows = vec![
-        ("calls, handed in first", Kind::Ahead),
-        ("calls, each hands in the next", Kind::Calls),
-        ("runs of ten steps", Kind::Runs),
-        ("runs of one step", Kind::Short),
-    ];
-    rows.retain(|(name, _)| name.contains(of_rows));
-    let mut cells: Vec<_> = rows.iter().map(|_| [const { Vec::new() }; 3]).collect();
-    for (column, pays) in [Pays::Nothing, Pays::Hot, Pays::Parted].into_iter().enumerate() {
+    let rows = || ROWS.iter().filter(|(name, _)| name.contains(of_rows));
+    let mut cells: Vec<_> = rows().map(|_| [const { Vec::new() }; 3]).collect();
+    for (column, (pays, _)) in COLUMNS.iter().enumerate() {
         for _ in 0..ROUNDS {
-            for ((_, kind), cells) in rows.iter().zip(&mut cells) {
-                cells[column].push(measured(*kind, pays, steps)?);
+            for ((kind, _), cells) in rows().zip(&mut cells) {
+                cells[column].push(Measured::ask(kind, pays, steps)?);
             }
         }
     }
-    for ((name, _), cells) in rows.iter().zip(cells) {
+    for ((name, _), cells) in rows().zip(cells) {
         let middle = cells.map(middle);
         let row = |told: fn(&Measured) -> String| {
             [name.to_string()].into_iter().chain(middle.iter().map(told)).collect()
         };
         rates.add(row(|measured| grouped(measured.rate)));
-        costs.add(row(|measured| format!("{:.1}", measured.cpu_us)));
+        costs.add(row(|measured| format!("{:.1}", measured.cpu_ns as f64 / 1_000.0)));
     }
     Ok([rates, costs])
 }
@@ -133,21 +138,36 @@ pub(crate) fn measure(steps: u32, of_rows: &str) -> anyhow::Result<[Table; 2]> {
 struct Measured {
     rate: usize,
     /// Of one step. It tells more than the rate where others take the processor away.
-    cpu_us: f64,
+    cpu_ns: u64,
+}
+
+impl Measured {
+    /// Lets a child measure: what one leaves behind, the memory that it had and the threads that it had it from, is
+    /// not what the next one begins with.
+    fn ask(row: &str, column: &str, steps: u32) -> anyhow::Result<Self> {
+        let [rate, cpu_ns] = process::ask(&[COMMAND, row, column, &steps.to_string()])?;
+        Ok(Self { rate: usize::try_from(rate)?, cpu_ns })
+    }
 }
 
 /// The one in the middle of a few, by what a step took.
 fn middle(mut rounds: Vec<Measured>) -> Measured {
-    rounds.sort_by(|one, other| one.cpu_us.total_cmp(&other.cpu_us));
+    rounds.sort_by_key(|round| round.cpu_ns);
     rounds[rounds.len() / 2]
 }
 
-fn measured(kind: Kind, pays: Pays, steps: u32) -> anyhow::Result<Measured> {
+/// The child's part: the rate of a cell, and the processor time of a step.
+pub(crate) fn measure_here(row: &str, column: &str, steps: u32) -> anyhow::Result<[u64; 2]> {
+    let (_, kind) = ROWS.into_iter().find(|(name, _)| *name == row).context("no such row")?;
+    let column = COLUMNS.into_iter().find(|(name, _)| *name == column);
+    let (_, pays) = column.context("no such column")?;
     let folder = Folder::new("flows")?;
     let mut runtime = tokio::runtime::Builder::new_multi_thread();
     let runtime = runtime.worker_threads(2).enable_all().build()?;
-    let (took, cpu_ns) = runtime.block_on(async {
-        let gate = Tollgate::open(&folder.path).await?;
+    let path = folder.path.clone();
+    // All of it on the threads of the runtime: a worker of a machine is there, whoever waits for it.
+    let measured = runtime.spawn(async move {
+        let gate = Tollgate::open(&path).await?;
         gate.limit("limit", Limit::per_second(RATE)).await?;
         gate.queue("plain", QueueSpec::default()).await?;
         let (began, cpu_before) = (Instant::now(), cpu_ns()?);
@@ -160,16 +180,17 @@ fn measured(kind: Kind, pays: Pays, steps: u32) -> anyhow::Result<Measured> {
         let took = (began.elapsed(), cpu_ns()?.saturating_sub(cpu_before));
         gate.shut_down().await;
         anyhow::Ok(took)
-    })?;
+    });
+    let (took, cpu_ns) = runtime.block_on(measured)??;
     let rate = u128::from(steps) * 1_000_000_000 / took.as_nanos().max(1);
-    let cpu_us = cpu_ns as f64 / 1_000.0 / f64::from(steps);
-    Ok(Measured { rate: usize::try_from(rate)?, cpu_us })
+    Ok([u64::try_from(rate)?, cpu_ns / u64::from(steps.max(1))])
 }
 
 async fn calls(gate: &Tollgate, (lanes, left): (u32, u32), pays: Pays) -> anyhow::Result<()> {
     let numbers: Vec<u32> = (0..lanes).collect();
     for numbers in numbers.chunks(TOGETHER) {
-        gate.enqueue_all("plain", numbers.iter().map(|number| call(*number, left, pays))).await?;
+        let calls: Vec<_> = numbers.iter().map(|number| call(*number, left, pays)).collect();
+        gate.enqueue_all("plain", calls).await?;
     }
     let worker = gate.worker("plain").concurrency(HANDS).until_drained();
     worker.run(move |job| async move { made(&job, pays) }).await?;
@@ -188,6 +209,7 @@ async fn runs(gate: &Tollgate, (runs, left): (u32, u32), pays: Pays) -> anyhow::
                 Pays::Parted => new.pays(toll("limit", &part(*number))),
             }
         });
+        let new: Vec<_> = new.collect();
         flows.start_all(new).await.into_iter().collect::<Result<Vec<_>, _>>()?;
     }
     flows.worker(Counts(pays)).concurrency(HANDS).until_drained().run().await?;
