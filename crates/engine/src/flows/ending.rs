@@ -113,10 +113,9 @@ impl End<'_> {
             // Children that end from now on count for nobody.
             act.forget.push(Key::new(&join_key(id, run.turn))?);
         }
-        if let Some(parent) = &run.parent {
-            if let Some(record) = others.next().and_then(Option::as_ref) {
-                tell_parent(&mut act, parent, &read(&parent.run, record)?, wall)?;
-            }
+        let parent = run.parent.as_ref().zip(others.next().and_then(Option::as_ref));
+        if let Some((parent, record)) = parent {
+            tell_parent(&mut act, parent, &read(&parent.run, record)?, wall)?;
         }
         Ok(act)
     }
@@ -144,8 +143,8 @@ fn tell_parent(act: &mut Act, parent: &Parent, run: &Run, wall: Timestamp) -> Re
 
 /// A machine's run.
 pub(super) fn read(id: &str, record: &Record) -> Result<Run, Error> {
-    RunRecord::read(&record.bytes).or_else(|error| match WorkflowRun::read(&record.bytes) {
-        Some(_) => Err(FlowError::OfWorkflow { run: id.to_owned() }.into()),
-        None => Err(error),
+    RunRecord::read(&record.bytes).map_err(|error| match WorkflowRun::read(&record.bytes) {
+        Some(_) => FlowError::OfWorkflow { run: id.to_owned() }.into(),
+        None => error,
     })
 }
