@@ -479,8 +479,9 @@ impl<S> Parts<S> {
 }
 
 impl<S: Lanes> Parts<S> {
-    async fn act(&self, mut act: Act) -> Result<Acted, Error> {
-        self.make(&mut act).await
+    async fn act(&self, act: Act) -> Result<Acted, Error> {
+        let mut answers = self.store.act(vec![act]).await?;
+        Ok(answers.pop().unwrap_or_else(|| Ok(Acted::default()))?)
     }
 
     async fn make(&self, act: &mut Act) -> Result<Acted, Error> {

@@ -121,6 +121,36 @@ async fn children_and_their_parent_end_in_their_own_time() {
     assert_eq!(kit.elapsed(), Span::from_secs(3));
 }
 
+/// A machine whose runs of the first version go on in the second, where no queue was made for them.
+struct Spreads;
+
+impl Machine for Spreads {
+    const NAME: &'static str = "spreads";
+    const VERSION: u32 = 2;
+    const OLDEST: u32 = 1;
+    type State = Value;
+
+    async fn step(&self, step: Step<Value>) -> Result<StepOutcome, StepError> {
+        Ok(match step.name.as_str() {
+            "spread" => children([run("child", json!(1)), run("child", json!(2))], "collect", 0),
+            _ => done(step.children.len()),
+        })
+    }
+
+    fn upgrade(_: u32, step: &str, state: Value) -> Option<(String, Value)> {
+        Some((step.to_owned(), state))
+    }
+}
+
+#[tokio::test]
+async fn children_tell_a_parent_that_goes_on_in_a_version_without_a_queue() {
+    let (kit, instants) = kit_of(|step| Ok(done(step.state))).await;
+    kit.machine(Spreads);
+    let parent = begin(&kit.flows(), NewRun::named("spreads", 1, "spread", json!(0))).await;
+    assert_eq!(value(&kit.finish(&parent).await.unwrap()), json!(2));
+    assert_eq!(made(&instants, "child").len(), 2, "each step is made once");
+}
+
 /// A workflow with a map under a limit, a task that fails twice, and one that is skipped.
 fn workflow() -> Workflow {
     let retry = Retry::exponential(5, Span::from_secs(1), Span::from_minutes(1));

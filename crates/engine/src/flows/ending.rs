@@ -2,7 +2,7 @@
 
 use super::body::Woken;
 use super::record::{Ended, Ending, FailedStep, RunRecord};
-use super::start::{bring_alone, step_of};
+use super::start::{bring_alone, spec, step_of};
 use super::workflows::WorkflowRun;
 use super::{Flows, correlation_key, ended_key, join_key, queue_of, run_key, write};
 use crate::error::Error;
@@ -11,7 +11,7 @@ use crate::lanes::{Following, Next};
 use std::fmt;
 use tollgate_core::contract::Lanes;
 use tollgate_core::flow::run::{Parent, Run, Stands};
-use tollgate_core::lanes::{Act, Count, Door, Record, Revision};
+use tollgate_core::lanes::{Act, Count, Door, QueueSpec, Record, Revision};
 use tollgate_core::{Key, LaneName, Timestamp};
 
 /// The last step of a run, which gives this.
@@ -50,6 +50,10 @@ impl<S: Lanes + 'static> Following for LastStep<S> {
             wall: self.flows.engine.wall(),
         };
         Ok(Next::Act(end.act((&run, record.revision), others)?))
+    }
+
+    fn queues(&self) -> QueueSpec {
+        spec()
     }
 
     fn made(&self) {

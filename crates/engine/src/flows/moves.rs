@@ -21,8 +21,9 @@ use tollgate_core::{Key, LaneName, LimitName, QueueName, Span, Timestamp};
 
 /// What the calls of timeouts, and of the signals that come before them, take each other's place by.
 const AWAIT: &str = "await";
-/// Longest value that a run gives: the act has room for what else is written down at its end.
-const VALUE_BYTES_MAX: usize = ACT_BYTES_MAX - (1 << 20);
+/// Longest value that a run gives: the act has room for what its parent goes on with, and for what else is written
+/// down at its end.
+const VALUE_BYTES_MAX: usize = ACT_BYTES_MAX - BODY_BYTES_MAX - (1 << 20);
 /// How long a queue without room is left alone.
 const FULL: Span = Span::from_millis(250);
 

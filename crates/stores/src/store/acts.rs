@@ -11,16 +11,43 @@ use tollgate_core::lanes::{Act, ActError, Acted};
 const ACTS_BYTES: usize = 8 << 20;
 
 impl Store {
-    pub(super) async fn make_acts(&self, acts: &mut [Act]) -> Answer<Vec<Result<Acted, ActError>>> {
-        let (mut answers, mut rest) = (Vec::with_capacity(acts.len()), acts);
+    pub(super) async fn act_all(&self, mut acts: Vec<Act>) -> Answer<Vec<Result<Acted, ActError>>> {
+        let mut answers = Vec::with_capacity(acts.len());
         // Each is whole by itself: together they need not be in one batch, and may not fit one.
+        while !acts.is_empty() {
+            let (fit, bytes) = fitting(&acts);
+            let rest = acts.split_off(fit);
+            let some = std::mem::replace(&mut acts, rest);
+            answers.extend(self.act_together(some, bytes).await?);
+        }
+        Ok(answers)
+    }
+
+    pub(super) async fn make_all(&self, acts: &mut [Act]) -> Answer<Vec<Result<Acted, ActError>>> {
+        let (mut answers, mut rest) = (Vec::with_capacity(acts.len()), acts);
         while !rest.is_empty() {
             let (fit, bytes) = fitting(rest);
             let (some, others) = rest.split_at_mut(fit);
-            answers.extend(self.make_together(some, bytes).await?);
+            let made = match self.home.undoes() {
+                true => self.act_together(some.to_vec(), bytes).await?,
+                false => self.make_together(some, bytes).await?,
+            };
+            Act::clear_made(some, &made);
+            answers.extend(made);
             rest = others;
         }
         Ok(answers)
+    }
+
+    async fn act_together(
+        &self,
+        acts: Vec<Act>,
+        bytes: usize,
+    ) -> Answer<Vec<Result<Acted, ActError>>> {
+        self.tell_of(Kind::Change, bytes, move |state, now| {
+            acts.into_iter().map(|act| state.scheduler.act(act, now)).collect()
+        })
+        .await
     }
 
     async fn make_together(
@@ -29,20 +56,13 @@ impl Store {
         bytes: usize,
     ) -> Answer<Vec<Result<Acted, ActError>>> {
         let lent = Lent::of(acts);
-        let (given, undoes) = (lent.clone(), self.home.undoes());
+        let given = lent.clone();
         let made = self.tell_of(Kind::Change, bytes, move |state, now| {
-            let mut given = given.lock();
-            let each = given.iter_mut().map(|act| match undoes {
-                true => state.scheduler.act(act.clone(), now),
-                false => state.scheduler.make(act, now),
-            });
-            each.collect::<Vec<_>>()
+            given.lock().iter_mut().map(|act| state.scheduler.make(act, now)).collect()
         });
         let made = made.await;
         lent.back_to(acts);
-        let made = made?;
-        Act::clear_made(acts, &made);
-        Ok(made)
+        made
     }
 }
 

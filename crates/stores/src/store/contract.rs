@@ -125,7 +125,11 @@ impl Lanes for Store {
     }
 
     async fn make(&self, acts: &mut [Act]) -> Answer<Vec<Result<Acted, ActError>>> {
-        self.make_acts(acts).await
+        self.make_all(acts).await
+    }
+
+    async fn act(&self, acts: Vec<Act>) -> Answer<Vec<Result<Acted, ActError>>> {
+        self.act_all(acts).await
     }
 
     async fn claim(&self, claim: Claim) -> Answer<Vec<Claimed>> {

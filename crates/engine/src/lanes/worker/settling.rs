@@ -9,9 +9,10 @@ use std::future::{Future, poll_fn};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::Poll;
+use tollgate_core::QueueName;
 use tollgate_core::Span;
 use tollgate_core::contract::{Answer, Lanes, StoreError};
-use tollgate_core::lanes::{Act, ActError, Acted, Lease, Settle, Settlement};
+use tollgate_core::lanes::{Act, ActError, Acted, Lease, QueueSpec, Settle, Settlement};
 
 /// Most answers that are waited for at once.
 const SENT_MAX: usize = 64;
@@ -56,9 +57,14 @@ impl<S: Lanes + 'static> Settling<S> {
         if !self.waiting.is_empty() && self.sent.len() < SENT_MAX {
             // As many will come again.
             let empty = Vec::with_capacity(self.waiting.len());
-            let outcomes = std::mem::replace(&mut self.waiting, empty);
-            let leases = outcomes.iter().map(|(lease, _)| *lease).collect();
-            self.sent.push((leases, Box::pin(settle(self.engine.clone(), outcomes))));
+            let mut outcomes = std::mem::replace(&mut self.waiting, empty);
+            // Nobody else waits until records were looked at.
+            let follows = |(_, outcome): &mut (Lease, Outcome)| outcome.follows().is_some();
+            let looking: Vec<_> = outcomes.extract_if(.., follows).collect();
+            for outcomes in [outcomes, looking].into_iter().filter(|some| !some.is_empty()) {
+                let leases = outcomes.iter().map(|(lease, _)| *lease).collect();
+                self.sent.push((leases, Box::pin(settle(self.engine.clone(), outcomes))));
+            }
         }
         poll_fn(|context| {
             for place in 0..self.sent.len() {
@@ -97,11 +103,13 @@ pub(crate) async fn settle<S: Lanes + 'static>(
     let mut starts = Vec::with_capacity(outcomes.len());
     let mut acts = Vec::with_capacity(outcomes.len());
     for (lease, outcome) in outcomes {
-        starts.push(Start::new(lease, &outcome));
+        let mut start = Start::new(lease, &outcome);
         acts.push(outcome.into_act(lease, now).unwrap_or_else(|error| {
             tracing::error!(call = lease.call.0, %error, "what follows from a call cannot be done: it failed");
+            start.nothing_follows();
             failed(lease)
         }));
+        starts.push(start);
     }
     let mut lost = 0;
     while !acts.is_empty() {
@@ -110,16 +118,22 @@ pub(crate) async fn settle<S: Lanes + 'static>(
         }
         match made(&engine, &mut starts, &mut acts).await {
             Ok(answers) => {
-                let mut waits_for_room = false;
+                let (mut waits_for_room, mut missing) = (false, Vec::new());
                 let tried = starts.into_iter().zip(acts).zip(answers);
                 let refused = tried.filter_map(|((start, act), answer)| match answer {
                     Ok(_) => start.done(),
                     Err(error) => {
                         waits_for_room |= matches!(error, ActError::QueueFull { .. });
+                        missing.extend(start.missing(&error));
                         again((start, act), &error, &mut lost)
                     }
                 });
                 (starts, acts) = refused.unzip();
+                for (queue, spec) in missing {
+                    if let Err(error) = engine.define_own_queue(&queue, spec).await {
+                        tracing::warn!(%queue, %error, "a queue cannot be made yet: tried again");
+                    }
+                }
                 if waits_for_room {
                     engine.parts.pulse.sleep(FULL_RETRY).await;
                 }
@@ -148,6 +162,16 @@ impl Start {
         }
     }
 
+    /// The queue that is not there and that what follows needs.
+    fn missing(&self, error: &ActError) -> Option<(QueueName, QueueSpec)> {
+        let ActError::UnknownQueue { queue, .. } = error else { return None };
+        self.follows.as_ref().map(|follows| (queue.clone(), follows.queues()))
+    }
+
+    fn nothing_follows(&mut self) {
+        (self.follows, self.is_open) = (None, false);
+    }
+
     /// It is settled: there is nothing more to try.
     fn done<T>(self) -> Option<T> {
         if let Some(follows) = self.follows {
@@ -174,7 +198,7 @@ async fn made<S: Lanes + 'static>(
                 Some(Err(error)) => {
                     let call = start.lease.call.0;
                     tracing::error!(call, %error, "what follows from a call cannot be found: it is tried again");
-                    start.follows = None;
+                    start.nothing_follows();
                     failed(start.lease)
                 }
                 None => failed(start.lease),
@@ -205,8 +229,10 @@ fn again(
             tracing::warn!(call, %error, "what follows from a call waits for room");
             Some((start, act))
         }
-        // Somebody else was faster.
-        ActError::RevisionDiffers { .. } | ActError::RecordMissing { .. }
+        // Somebody else was faster; or a queue had to be made.
+        ActError::RevisionDiffers { .. }
+        | ActError::RecordMissing { .. }
+        | ActError::UnknownQueue { .. }
             if start.follows.is_some() && start.was_overtaken < OVERTAKEN_MAX =>
         {
             (start.is_open, start.was_overtaken) = (true, start.was_overtaken + 1);
@@ -302,6 +328,10 @@ mod tests {
                 let _ = at_once(self.engine.store().act(vec![theirs])).unwrap();
             }
             Ok(Next::Act(writing(expected, b"ours")))
+        }
+
+        fn queues(&self) -> QueueSpec {
+            QueueSpec::default()
         }
 
         fn made(&self) {
