@@ -108,15 +108,15 @@ fn made(job: &Job, pays: Pays) -> Outcome {
 }
 
 /// Steps or calls a second, with so many in all, and what each takes of a processor, in the rows whose names have
-/// this in them. Each cell is measured a few times, in turn with the others of its column, and tells the middle.
+/// this in them. Each cell is measured a few times, in turn with all others, and tells the middle.
 pub(crate) fn measure(steps: u32, of_rows: &str) -> anyhow::Result<[Table; 2]> {
     let columns: Vec<_> = [""].into_iter().chain(COLUMNS.map(|(name, _)| name)).collect();
     let mut rates = Table::new("Steps a second", &columns);
     let mut costs = Table::new("Processor time of a step, µs", &columns);
     let rows = || ROWS.iter().filter(|(name, _)| name.contains(of_rows));
     let mut cells: Vec<_> = rows().map(|_| [const { Vec::new() }; 3]).collect();
-    for (column, (pays, _)) in COLUMNS.iter().enumerate() {
-        for _ in 0..ROUNDS {
+    for _ in 0..ROUNDS {
+        for (column, (pays, _)) in COLUMNS.iter().enumerate() {
             for ((kind, _), cells) in rows().zip(&mut cells) {
                 cells[column].push(Measured::ask(kind, pays, steps)?);
             }
