@@ -142,8 +142,7 @@ struct Measured {
 }
 
 impl Measured {
-    /// Lets a child measure: what one leaves behind, the memory that it had and the threads that it had it from, is
-    /// not what the next one begins with.
+    /// Lets a child measure: what one cell leaves behind is not what the next one begins with.
     fn ask(row: &str, column: &str, steps: u32) -> anyhow::Result<Self> {
         let [rate, cpu_ns] = process::ask(&[COMMAND, row, column, &steps.to_string()])?;
         Ok(Self { rate: usize::try_from(rate)?, cpu_ns })

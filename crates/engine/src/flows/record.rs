@@ -18,7 +18,7 @@ pub(super) type Draft = SmallVec<[u8; 256]>;
 pub(super) fn as_json(value: &impl Serialize) -> serde_json::Result<Box<[u8]>> {
     let mut draft = Draft::new();
     serde_json::to_writer(&mut draft, value)?;
-    Ok(draft.as_slice().into())
+    Ok(draft.into_boxed_slice())
 }
 
 /// How a run ended.

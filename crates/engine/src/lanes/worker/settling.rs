@@ -9,10 +9,9 @@ use std::future::{Future, poll_fn};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::Poll;
-use tollgate_core::QueueName;
-use tollgate_core::Span;
 use tollgate_core::contract::{Answer, Lanes, StoreError};
 use tollgate_core::lanes::{Act, ActError, Acted, Lease, QueueSpec, Settle, Settlement};
+use tollgate_core::{QueueName, Span};
 
 /// Most answers that are waited for at once.
 const SENT_MAX: usize = 64;
@@ -31,6 +30,7 @@ pub(super) struct Settling<S> {
     sent: Vec<(Vec<Lease>, Lost)>,
 }
 
+/// How many leases were lost, once it is known.
 type Lost = Pin<Box<dyn Future<Output = Result<u64, Error>> + Send>>;
 
 impl<S: Lanes + 'static> Settling<S> {
