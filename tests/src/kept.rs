@@ -1,6 +1,7 @@
 //! Where the calls of tests are: in a folder or, with `TOLLGATE_TESTS_ON_POSTGRES`, in a schema of a
 //! database.
 
+use crate::http::started::PATIENCE;
 use crate::servers::postgres::shared;
 use tempfile::TempDir;
 use tollgate::{ManualClock, Tollgate};
@@ -15,6 +16,8 @@ pub(crate) async fn opened(folder: &TempDir, clock: &ManualClock) -> Tollgate {
     // The name is new at each run, as it is for a folder: upper case is another letter.
     let name = folder.path().file_name().unwrap().as_encoded_bytes();
     let schema: String = name.iter().map(|byte| format!("{byte:02x}")).collect();
-    let builder = builder.store_time(clock.clone()).prefix(&format!("kept_{schema}"));
+    // All tests share one database, and a small machine.
+    let builder = builder.store_time(clock.clone()).deadline(PATIENCE);
+    let builder = builder.prefix(&format!("kept_{schema}"));
     builder.connect(shared()).await.unwrap()
 }

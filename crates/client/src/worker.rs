@@ -15,11 +15,9 @@ use std::fmt;
 use std::future::{Future, pending};
 use std::pin::Pin;
 use tollgate_core::Span;
-use tollgate_core::lanes::queue::LEASE_MAX;
+use tollgate_core::lanes::queue::{LEASE_MAX, RENEWED_LEASE_MIN};
 use tollgate_engine::{Outcome, TraceParent, Worked};
 
-/// The shortest lease: a heartbeat must reach the server in time.
-const LEASE_MIN: Span = Span::from_millis(100);
 /// How long a lease of a worker lasts unless it says otherwise.
 const LEASE: Span = Span::from_secs(30);
 
@@ -102,7 +100,7 @@ impl Worker {
     /// handler runs, so this is how long a call of a worker that died waits for another. If it cannot be
     /// renewed in time, another worker may have the call, and the handler's future is dropped.
     pub fn lease(mut self, lease: impl Into<Span>) -> Self {
-        self.setup.lease = lease.into().clamp(LEASE_MIN, LEASE_MAX);
+        self.setup.lease = lease.into().clamp(RENEWED_LEASE_MIN, LEASE_MAX);
         self
     }
 

@@ -1,9 +1,10 @@
 //! How messages with flow-control keys start, and how their keys stand meanwhile.
 
-use super::{World, answer, delivered, keyed};
+use super::{LONG, World, answer, delivered, keyed, number};
 use crate::push::upstream::holding::Held;
 use serde_json::{Value, json};
-use tollgate::lanes::CallState;
+use tollgate::Clock;
+use tollgate::lanes::{CallId, CallState};
 
 /// When the clock starts, in unix seconds.
 const BEGIN: u64 = 1_000_000;
@@ -39,15 +40,15 @@ async fn calls_that_never_end_start_by_ten_a_minute_up_to_twenty_and_then_one_fo
     assert_eq!(world.key("k").await, ten_and_twenty(25, 10, (10, BEGIN)));
     assert_eq!(global(&world).await, json!({"parallelismMax": 2000, "parallelismCount": 10}));
 
-    world.pass(59).await;
+    world.pass(59);
     assert_eq!(world.key("k").await, ten_and_twenty(25, 10, (10, BEGIN)));
-    world.pass(1).await;
+    world.pass(1);
     held.extend(world.receiver.several(10).await);
     world.until_waits(&ids[20], "meter").await;
     assert_eq!(world.key("k").await, ten_and_twenty(15, 20, (10, BEGIN + 60)));
     assert_eq!(global(&world).await["parallelismCount"], 20);
 
-    world.pass(60).await;
+    world.pass(60);
     world.until_waits(&ids[20], "meter").await;
     assert_eq!(world.key("k").await, ten_and_twenty(15, 20, (0, 0)));
     for ended in 1..=3 {
@@ -61,6 +62,15 @@ async fn calls_that_never_end_start_by_ten_a_minute_up_to_twenty_and_then_one_fo
     let arrived: Vec<String> = held.iter().map(delivered).collect();
     let started: Vec<&String> = ids[3..23].iter().filter(|id| arrived.contains(id)).collect();
     assert_eq!(started.len(), 20, "those that came first, each once");
+}
+
+#[tokio::test]
+async fn a_delivery_is_leased_for_as_long_as_the_settings_say() {
+    let mut world = World::new().await;
+    let id = world.flow("k", "parallelism=1", 1).await.remove(0);
+    let _held = world.receiver.next().await;
+    let call = world.server.gate.call(CallId(number(&id).parse().unwrap())).await.unwrap().unwrap();
+    assert_eq!(call.lease_expires, Some(world.server.clock.now().plus(LONG)));
 }
 
 #[tokio::test]
@@ -108,7 +118,7 @@ async fn a_message_that_fails_gives_its_slot_to_the_next_while_it_waits_to_be_tr
     assert_eq!(world.fields("k", fields).await, [1, 1]);
     answer(second, 200);
     world.until_state(&ids[1], None).await;
-    world.pass(13).await;
+    world.pass(13);
     let again = world.receiver.next().await;
     assert_eq!(
         (delivered(&again), again.asked.header("upstash-retried")),
@@ -158,7 +168,7 @@ async fn a_key_that_nothing_waits_for_is_gone_when_its_period_is_over() {
     answer(world.receiver.next().await, 200);
     world.until_state(&id, None).await;
     assert_eq!(world.fields("k", ["rateCount", "waitListSize"]).await, [1, 0]);
-    world.pass(60).await;
+    world.pass(60);
     assert_eq!(world.refused("GET /v2/flowControl/k").await, 404);
     assert!(world.told("GET /v2/flowControl?search=k").await.as_array().unwrap().is_empty());
 }
@@ -170,7 +180,7 @@ async fn a_message_that_is_delayed_waits_at_its_key() {
     let id = world.publish(&headers).await;
     let fields = ["waitListSize", "parallelismMax", "parallelismCount"];
     assert_eq!(world.fields("k", fields).await, [1, 2, 0]);
-    world.pass(30).await;
+    world.pass(30);
     assert_eq!(delivered(&world.receiver.next().await), id);
     assert_eq!(world.fields("k", fields).await, [0, 2, 1]);
 }

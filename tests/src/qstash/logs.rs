@@ -42,7 +42,7 @@ async fn a_message_that_is_delivered_was_created_and_active_before() {
     let id = world.publish(&[("upstash-forward-x-a", "1"), ("content-type", "text/plain")]).await;
     let held = world.receiver.next().await;
     assert_eq!(states(&world, &id).await, ["ACTIVE", "CREATED"], "it is under way");
-    world.pass(2).await;
+    world.pass(2);
     held.answer(status(201, &[("x-b", "2")], "thanks"));
     world.until_state(&id, None).await;
     let told = lines(&world, &format!("messageId={id}")).await;
@@ -77,7 +77,7 @@ async fn a_message_that_dies_was_tried_again_before() {
     let id = world.publish(&[("upstash-retries", "1"), ("upstash-retry-delay", "5000")]).await;
     world.receiver.next().await.answer(status(500, &[], "oops"));
     world.until_state(&id, Some(CallState::Resting)).await;
-    world.pass(5).await;
+    world.pass(5);
     answer(world.receiver.next().await, 503);
     world.until_state(&id, Some(CallState::Dead)).await;
     let told = lines(&world, &format!("messageId={id}&order=earliestFirst")).await;

@@ -86,7 +86,7 @@ async fn a_message_in_flight_that_is_cancelled_is_not_tried_again() {
     let call = world.server.get(&format!("/v1/calls/{}", number(&id))).await.success();
     assert_eq!(call["state"], "cancelled");
     // Its key is not gone at the very instant at which it was used.
-    world.pass(1).await;
+    world.pass(1);
     assert_eq!(world.refused("GET /v2/flowControl/k").await, 404);
 }
 
@@ -216,7 +216,7 @@ async fn a_failure_callback_names_a_dead_message_by_when_it_was_accepted() {
     let back = world.receiver.url("/failed");
     let id = world.publish(&[("upstash-retries", "0"), ("upstash-failure-callback", &back)]).await;
     let held = world.receiver.next().await;
-    world.pass(7).await;
+    world.pass(7);
     answer(held, 500);
     let told = world.receiver.next().await;
     let told: Value = serde_json::from_slice(&told.asked.body).unwrap();

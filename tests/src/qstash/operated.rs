@@ -50,7 +50,7 @@ async fn what_is_pinned_is_what_starts_and_what_was_spent_before_does_not_count(
     let ids = world.flow("k", "rate=2, period=1h", 6).await;
     let mut held = world.receiver.several(2).await;
     world.until_waits(&ids[2], "meter").await;
-    world.pass(5).await;
+    world.pass(5);
     act(&world, "pin?rate=3&period=1h").await;
     held.extend(world.receiver.several(3).await);
     world.until_waits(&ids[5], "meter").await;
@@ -65,7 +65,7 @@ async fn a_rate_that_is_reset_lets_messages_go_at_once_and_slots_stay_held() {
     let ids = world.flow("k", "rate=2, period=1h, parallelism=3", 5).await;
     let mut held = world.receiver.several(2).await;
     world.until_waits(&ids[2], "meter").await;
-    world.pass(10).await;
+    world.pass(10);
     for word in ["resetRate", "reset"] {
         act(&world, word).await;
         if word == "resetRate" {

@@ -83,10 +83,10 @@ async fn a_schedule_ticks_in_its_zone_and_says_so() {
     });
     assert_eq!(schedule, wanted);
     assert_eq!(world.told("GET /v2/schedules").await, json!([wanted]));
-    world.pass(800).await;
+    world.pass(800);
     world.until_ticked(&id, HOUR_MS).await;
     assert!(world.receiver.is_quiet(), "it is delayed");
-    world.pass(5).await;
+    world.pass(5);
     let held = world.receiver.next().await;
     let headers = ["upstash-schedule-id", "x-a"].map(|name| held.asked.header(name));
     assert_eq!(headers, [Some(&*id), Some("1")]);
@@ -110,7 +110,7 @@ async fn a_schedule_ticks_in_its_zone_and_says_so() {
 async fn a_message_of_a_schedule_was_created_at_its_tick() {
     let mut world = World::new().await;
     let id = world.scheduled(&[("upstash-cron", "0 * * * *"), ("upstash-retries", "0")]).await;
-    world.pass(800).await;
+    world.pass(800);
     answer(world.receiver.next().await, 500);
     let dead = patiently(async {
         loop {
@@ -135,7 +135,7 @@ async fn a_schedule_is_paused_resumed_and_overwritten_and_a_pause_stays() {
     world.told("PATCH /v2/schedules/mine/pause").await;
     let paused = world.schedule_of("mine").await;
     assert_eq!((&paused["isPaused"], paused.get("nextScheduleTime")), (&json!(true), None));
-    world.pass(20).await;
+    world.pass(20);
     let hourly =
         [("upstash-cron", "0 * * * *"), ("upstash-schedule-id", "mine"), ("upstash-label", "new")];
     world.scheduled(&hourly).await;
@@ -143,12 +143,12 @@ async fn a_schedule_is_paused_resumed_and_overwritten_and_a_pause_stays() {
     let fields = ["cron", "isPaused", "createdAt", "label"].map(|field| other[field].clone());
     assert_eq!(fields, [json!("0 * * * *"), json!(true), json!(1_000_000_000), json!("new")]);
     assert_eq!(world.told("GET /v2/schedules").await.as_array().unwrap().len(), 1);
-    world.pass(3_600).await;
+    world.pass(3_600);
     assert!(world.receiver.is_quiet());
     world.told("POST /v2/schedules/mine/resume").await;
     let next = world.schedule_of("mine").await["nextScheduleTime"].as_u64().unwrap();
     assert_eq!(next, HOUR_MS + 3_600_000);
-    world.pass(780).await;
+    world.pass(780);
     let held = world.receiver.next().await;
     assert_eq!(held.asked.header("upstash-schedule-id"), Some("mine"));
     answer(held, 200);
@@ -196,7 +196,7 @@ async fn a_schedule_goes_through_its_queue_and_shows_no_secret() {
     assert!(!text.contains("hush") && !text.contains("hello"), "{text}");
     assert_eq!(text.matches("REDACTED:").count(), 2, "{text}");
     world.told("POST /v2/queues/q/pause").await;
-    world.pass(800).await;
+    world.pass(800);
     world.until_ticked(&id, HOUR_MS).await;
     assert_eq!(world.told("GET /v2/queues/q").await["lag"], 1);
     world.told("POST /v2/queues/q/resume").await;
@@ -230,7 +230,7 @@ async fn a_schedule_to_a_group_sends_to_the_endpoints_that_it_has_then() {
     assert_eq!(fields, [json!("g"), json!("hello"), json!("one"), json!("k")]);
     world.server.post(group, &late).await.success();
     world.server.ask("DELETE", group, &[], &gone).await.success();
-    world.pass(800).await;
+    world.pass(800);
     let mut paths = Vec::new();
     for held in world.receiver.several(2).await {
         let header = |name| held.asked.header(name);
@@ -253,7 +253,7 @@ async fn a_schedule_to_a_group_sends_to_the_endpoints_that_it_has_then() {
     let states = world.schedule_of(id).await.get("lastScheduleStates").cloned();
     assert_eq!(states, None, "the tick itself is no message");
     world.told("DELETE /v2/topics/g").await;
-    world.pass(3_600).await;
+    world.pass(3_600);
     world.until_ticked(id, HOUR_MS + 3_600_000).await;
     patiently(async {
         while world.ticks_under_way().await > 0 {

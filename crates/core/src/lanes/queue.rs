@@ -13,6 +13,8 @@ pub const PARALLEL_MAX: u32 = 1_000_000;
 pub const LANE_WEIGHT_MAX: u32 = 100;
 /// Longest lease: a dead worker's calls return within a day.
 pub const LEASE_MAX: Span = Span::from_days(1);
+/// The shortest lease of a worker that renews it: a heartbeat must reach the disk in time.
+pub const RENEWED_LEASE_MIN: Span = Span::from_millis(100);
 
 /// How many dead calls a queue keeps unless it says otherwise: a bad day's, at some 100 bytes each and
 /// their bodies on disk.

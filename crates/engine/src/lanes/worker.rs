@@ -21,7 +21,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use tokio::task::{Id, JoinError, JoinSet};
 use tollgate_core::contract::Lanes;
-use tollgate_core::lanes::queue::LEASE_MAX;
+use tollgate_core::lanes::queue::{LEASE_MAX, RENEWED_LEASE_MIN};
 use tollgate_core::lanes::{Attempts, CallId, Claimed, Lease};
 use tollgate_core::{LaneName, QueueName, Span, Timestamp};
 
@@ -33,8 +33,6 @@ const DRAIN_WAIT: Span = Span::from_secs(1);
 const START_BY: Span = Span::from_secs(1);
 /// Leases are renewed so many times before they would end.
 const HEARTBEATS: u64 = 3;
-/// The shortest lease: a heartbeat must reach the disk in time.
-const LEASE_MIN: Span = Span::from_millis(100);
 /// Most calls that may wait to be settled, beyond as many as there are hands.
 const UNSETTLED_MAX: usize = 1_000;
 /// How long a store without room is left alone.
@@ -141,7 +139,7 @@ impl<S: Lanes + 'static> Worker<S> {
     /// this is how long a call of a worker that died waits for another. If it cannot be renewed in time, the handler is
     /// dropped where it waits, for another worker may have the call.
     pub fn lease(self, lease: impl Into<Span>) -> Self {
-        Self { lease: lease.into().clamp(LEASE_MIN, LEASE_MAX), ..self }
+        Self { lease: lease.into().clamp(RENEWED_LEASE_MIN, LEASE_MAX), ..self }
     }
 
     /// A call that reaches the handler later than this after it was let go is handed back: it paid for

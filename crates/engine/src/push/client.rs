@@ -36,6 +36,8 @@ const ALIVE: Duration = Duration::from_secs(10);
 const HEAD_BYTES_MAX: u16 = 32 << 10;
 /// How long an answer may take unless a queue or call says otherwise.
 const TIMEOUT: Span = Span::from_secs(30);
+/// How long a push is its process's unless it is renewed.
+const LEASE: Span = Span::from_secs(30);
 /// How much of an answer is read where its body is wanted: for a cost, or a callback.
 const BODY_BYTES_MAX: usize = 256 << 10;
 /// How much of it is read where it is only to be shown.
@@ -52,6 +54,8 @@ pub struct PushSettings {
     pub addresses: AddressPolicy,
     /// How long an answer may take unless a queue or call says otherwise; 30 s by default.
     pub timeout: Span,
+    /// How long a push of a process that died waits for another to make it, from 100 ms to a day; 30 s by default.
+    pub lease: Span,
     /// How much of an answer is read where its body is wanted; 256 KiB by default.
     pub body_bytes_max: usize,
     /// How requests are signed; `None`: they are not.
@@ -69,6 +73,7 @@ impl Default for PushSettings {
         Self {
             addresses: AddressPolicy::default(),
             timeout: TIMEOUT,
+            lease: LEASE,
             body_bytes_max: BODY_BYTES_MAX,
             signing: None,
             tracer: None,

@@ -164,7 +164,7 @@ impl<S: Lanes + Clone + 'static> Pusher<S> {
         state: Arc<Mutex<Arc<Spec>>>,
         mut ends: watch::Receiver<()>,
     ) -> Result<(), Error> {
-        let worker = self.engine.worker(&queue).concurrency(HANDS);
+        let worker = self.engine.worker(&queue).concurrency(HANDS).lease(self.settings.lease);
         let worker = worker.until(async move { while ends.changed().await.is_ok() {} });
         let worked = worker.run(move |job| {
             let (pusher, queue, spec) = (self.clone(), queue.clone(), state.lock().clone());

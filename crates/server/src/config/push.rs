@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use tokio_rustls::rustls::pki_types::CertificateDer;
 use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tollgate::Span;
+use tollgate::lanes::queue::{LEASE_MAX, RENEWED_LEASE_MIN};
 use tollgate::push::PushSettings;
 use tollgate::push::address::AddressPolicy;
 use tollgate::push::signature::Signing;
@@ -21,6 +22,7 @@ const BODY_BYTES_MAX: u64 = 16 << 20;
 pub(crate) struct PushWire {
     allow_addresses: Option<Vec<String>>,
     timeout: Option<String>,
+    lease: Option<String>,
     answer_bytes_max: Option<u64>,
     signing_key: Option<String>,
     signing_key_other: Option<String>,
@@ -52,6 +54,7 @@ impl PushWire {
         Ok(Self {
             allow_addresses: text("PUSH_ALLOW_ADDRESSES")?.map(list),
             timeout: text("PUSH_TIMEOUT")?,
+            lease: text("PUSH_LEASE")?,
             answer_bytes_max: bytes
                 .map_err(|error| ConfigError::new("TOLLGATE_PUSH_ANSWER_BYTES_MAX", error))?,
             signing_key: text("PUSH_SIGNING_KEY")?,
@@ -65,6 +68,7 @@ impl PushWire {
         Self {
             allow_addresses: self.allow_addresses.or(below.allow_addresses),
             timeout: self.timeout.or(below.timeout),
+            lease: self.lease.or(below.lease),
             answer_bytes_max: self.answer_bytes_max.or(below.answer_bytes_max),
             signing_key: self.signing_key.or(below.signing_key),
             signing_key_other: self.signing_key_other.or(below.signing_key_other),
@@ -76,6 +80,11 @@ impl PushWire {
         let timeout: Span = needed("push.timeout", parsed_setting("push.timeout", self.timeout)?)?;
         if timeout.is_zero() {
             return Err(ConfigError::new("push.timeout", "an answer takes some time"));
+        }
+        let lease: Span = needed("push.lease", parsed_setting("push.lease", self.lease)?)?;
+        if !(RENEWED_LEASE_MIN..=LEASE_MAX).contains(&lease) {
+            let what = format!("it is from {RENEWED_LEASE_MIN} to {LEASE_MAX}, and not {lease}");
+            return Err(ConfigError::new("push.lease", what));
         }
         let bytes = needed("push.answer_bytes_max", self.answer_bytes_max)?;
         if bytes > BODY_BYTES_MAX {
@@ -89,6 +98,7 @@ impl PushWire {
         Ok(PushSettings {
             addresses: AddressPolicy { allowed },
             timeout,
+            lease,
             body_bytes_max: usize::try_from(bytes).unwrap_or(usize::MAX),
             signing: signing(self.signing_key.as_deref(), self.signing_key_other.as_deref())?,
             tracer: None,

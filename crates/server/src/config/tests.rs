@@ -190,18 +190,25 @@ fn the_token_of_the_environment_comes_to_those_of_the_file() {
 fn how_calls_are_delivered_is_read_and_what_is_wrong_with_it_is_told() {
     let defaults = Config::read(ServerWire::default(), &Environment::default(), None).unwrap();
     assert_eq!(defaults.push.timeout, Span::from_secs(30));
+    assert_eq!(defaults.push.lease, Span::from_secs(30));
     assert!(defaults.push.addresses.allowed.is_empty() && defaults.push.signing.is_none());
     let (_folder, path) = written("[push]\ntimeout = \"5s\"\nallow_addresses = [\"10.0.0.0/8\"]\n");
     let key = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
-    let variables =
-        environment(&[("PUSH_ALLOW_ADDRESSES", "127.0.0.1, ::1"), ("PUSH_SIGNING_KEY", key)]);
+    let variables = environment(&[
+        ("PUSH_ALLOW_ADDRESSES", "127.0.0.1, ::1"),
+        ("PUSH_SIGNING_KEY", key),
+        ("PUSH_LEASE", "2s"),
+    ]);
     let config = Config::read(ServerWire::default(), &variables, Some(&path)).unwrap();
     assert_eq!(config.push.timeout, Span::from_secs(5));
+    assert_eq!(config.push.lease, Span::from_secs(2));
     let allowed = config.push.addresses.allowed.iter().map(ToString::to_string);
     assert_eq!(allowed.collect::<Vec<_>>(), ["127.0.0.1/32", "::1/128"]);
     assert!(config.push.signing.is_some());
     for (text, told) in [
         ("[push]\ntimeout = \"soon\"\n", "push.timeout"),
+        ("[push]\nlease = \"99ms\"\n", "push.lease"),
+        ("[push]\nlease = \"25h\"\n", "push.lease"),
         ("[push]\nallow_addresses = [\"example.com\"]\n", "push.allow_addresses"),
         ("[push]\nsigning_key = \"hush\"\n", "push.signing_key"),
         ("[push]\nanswer_bytes_max = 99999999999\n", "push.answer_bytes_max"),
