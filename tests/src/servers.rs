@@ -9,6 +9,7 @@ pub(crate) mod proxy;
 pub(crate) mod redis;
 
 use std::fmt::Write as _;
+use std::fs;
 use std::io::{self, BufRead, BufReader, Read};
 use std::net::TcpListener;
 use std::process::{Child, ChildStdout, Command, Stdio};
@@ -60,8 +61,26 @@ impl Server {
         server
     }
 
-    /// Sends the server a signal, such as `STOP` and `CONT`.
-    pub(crate) fn signal(&self, name: &str) {
+    /// Holds the server where it is; returns when none of its threads runs any more, for that is after the signal.
+    pub(crate) fn stand_still(&self) {
+        self.signal("STOP");
+        let threads = || fs::read_dir(format!("/proc/{}/task", self.pid)).expect("it is there");
+        let stands = |thread: io::Result<fs::DirEntry>| {
+            let stat = fs::read_to_string(thread.expect("threads are listed").path().join("stat"));
+            // Behind its name, which may have any letters.
+            stat.is_ok_and(|stat| stat.rsplit(')').next().is_some_and(|it| it.starts_with(" T")))
+        };
+        while !threads().all(stands) {
+            thread::yield_now();
+        }
+    }
+
+    /// Lets a server go on that stands still.
+    pub(crate) fn go_on(&self) {
+        self.signal("CONT");
+    }
+
+    fn signal(&self, name: &str) {
         let status =
             Command::new("kill").args(["-s", name, &self.pid]).status().expect("kill runs");
         assert!(status.success(), "no process {} to send {name} to", self.pid);

@@ -176,7 +176,7 @@ async fn a_server_that_does_not_answer_is_out_of_reach_within_the_deadline() {
     let settings = Settings { deadline: Duration::from_millis(100), ..settings() };
     let cells = RedisCells::connect(&server.url(), settings.clone()).await.unwrap();
     add_one(&cells).await.unwrap();
-    server.server.signal("STOP");
+    server.server.stand_still();
     let late = tokio::time::timeout(Duration::from_secs(20), add_one(&cells)).await;
     assert!(matches!(late, Ok(Err(StoreError::Unreachable { .. }))), "{late:?}");
     let url = server.url();

@@ -186,10 +186,10 @@ async fn a_store_that_stands_still_is_out_of_reach_and_goes_on_as_if_nothing_had
     let server = server(&store.url(), "tollgate").await;
     server.put("/v1/limits/api", &slots(1)).await.success();
     let held = receipt(&server.consume(&one_of("api")).await);
-    store.server.signal("STOP");
+    store.server.stand_still();
     soon(server.consume(&one_of("api"))).await.problem(503, "store_unreachable");
     soon(server.get("/readyz")).await.problem(503, "store_unreachable");
-    store.server.signal("CONT");
+    store.server.go_on();
     until_ready(&server).await;
     server.post(&format!("/v1/receipts/{held}/settle"), &json!({})).await.success();
     let told = server.get("/metrics").await.text;

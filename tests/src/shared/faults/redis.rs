@@ -63,12 +63,12 @@ async fn one_that_stands_still_is_out_of_reach_within_the_deadline() {
     let gate = gate(&server.url()).await;
     define(&gate, a_day(10)).await;
     assert!(ask_until_answered(&gate).await);
-    server.server.signal("STOP");
+    server.server.stand_still();
     for _ in 0..3 {
         let told = ask(&gate).await;
         assert!(is_unreachable(&told), "{told:?}");
     }
-    server.server.signal("CONT");
+    server.server.go_on();
     let granted = drain(&gate).await;
     assert!((6..=9).contains(&granted), "{granted}: at most more is spent, and never more granted");
 }

@@ -108,10 +108,10 @@ async fn while_its_server_stands_still_it_is_out_of_reach_and_others_are_not() {
         add_one(&cells).await.unwrap();
         stores.push(cells);
     }
-    cluster.nodes[2].server.signal("STOP");
+    cluster.nodes[2].server.stand_still();
     let told = add_one(&stores[2]).await;
     assert!(matches!(told, Err(StoreError::Unreachable { .. })), "{told:?}");
     add_one(&stores[0]).await.unwrap();
-    cluster.nodes[2].server.signal("CONT");
+    cluster.nodes[2].server.go_on();
     add_one(&stores[2]).await.unwrap();
 }
