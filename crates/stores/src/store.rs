@@ -6,6 +6,7 @@
 
 mod acts;
 mod bodies;
+mod claiming;
 pub(crate) mod command;
 pub(crate) mod condition;
 mod contract;
@@ -14,6 +15,7 @@ pub(crate) mod home;
 pub(crate) mod slices;
 pub(crate) mod state;
 pub(crate) mod stream;
+pub(crate) mod together;
 mod totals;
 pub(crate) mod wakes;
 
@@ -24,7 +26,7 @@ use home::{Body, Home, Past};
 use state::{BodyAt, State};
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
-use tokio::sync::{Semaphore, oneshot};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 use tollgate_core::contract::{Answer, StoreError};
 use tollgate_core::lanes::{CallId, Payload, Scheduler};
 use tollgate_core::{Now, Span};
@@ -53,6 +55,11 @@ impl Store {
         Self { home: Arc::new(home), room: Arc::new(Semaphore::new(COMMANDS_MAX)) }
     }
 
+    /// Polls what tells this store several things: they reach it together when this returns, and are done in one go.
+    pub fn together<T>(&self, poll: impl FnOnce() -> T) -> T {
+        together::together(self.home.commands(), poll)
+    }
+
     /// Lets the home do something, and waits for the answer.
     async fn tell<T: Send + 'static>(
         &self,
@@ -69,13 +76,17 @@ impl Store {
         bytes: usize,
         act: impl FnOnce(&mut State, Now) -> T + Send + 'static,
     ) -> Answer<T> {
-        let counts_for = (1 + bytes / COMMAND_BYTES).min(COMMANDS_MAX);
-        let counts_for = u32::try_from(counts_for).unwrap_or(1);
-        let room = self.room.clone().acquire_many_owned(counts_for).await;
-        let permit = room.map_err(|_| closed())?;
+        let permit = self.room_for(bytes).await?;
         let (reply, answer) = oneshot::channel();
         self.home.commands().take(Box::new(Task { kind, act, reply, permit }));
         answer.await.unwrap_or_else(|_| Err(closed()))
+    }
+
+    /// A place among the commands that may wait, for one that holds so many bytes.
+    async fn room_for(&self, bytes: usize) -> Answer<OwnedSemaphorePermit> {
+        let counts_for = (1 + bytes / COMMAND_BYTES).min(COMMANDS_MAX);
+        let counts_for = u32::try_from(counts_for).unwrap_or(1);
+        self.room.clone().acquire_many_owned(counts_for).await.map_err(|_| closed())
     }
 
     /// How many events history has dropped since the store was opened: those that came faster than

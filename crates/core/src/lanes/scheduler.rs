@@ -231,6 +231,16 @@ impl Scheduler {
         self.rehead();
     }
 
+    /// Whether a limit may open by then that heads of a queue wait for. Not all that may are looked at.
+    pub fn opens_by(&self, queue: &QueueName, by: Timestamp) -> bool {
+        self.lanes.find(queue).is_some_and(|queue| self.timers.wakes.has_of(queue, by))
+    }
+
+    /// Whether any queue may have something to start: [`Self::take_woken`] says which.
+    pub fn has_woken(&self) -> bool {
+        !self.woken.is_empty()
+    }
+
     /// The queues that may have something to start since this was asked last: whoever asks for one
     /// of them should claim again. What opens by itself is told by [`Self::next_due`].
     pub fn take_woken(&mut self) -> Vec<QueueName> {

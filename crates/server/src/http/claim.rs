@@ -47,7 +47,7 @@ pub(super) async fn claim(
         let wanted = Wanted::new(&request)?;
         let settles = settle_all(&app, &caller, &request.settle.0);
         let mut claiming = wanted.claim(&app, &caller, &queue);
-        let (settled, first) = side_by_side(settles, &mut claiming).await;
+        let (settled, first) = side_by_side(&app.gate, settles, &mut claiming).await;
         (wanted, settled?, first, claiming)
     };
     // Who waits needs no room for what was sent.
@@ -205,20 +205,23 @@ async fn traced(
 }
 
 /// Settles, and lets the claim go on beside it; says what that gave if it is over as well. In this order,
-/// and at once: what is settled makes room for what is claimed, in one commit.
+/// and together: what is settled makes room for what is claimed, in one commit.
 async fn side_by_side<S: Future>(
+    gate: &Tollgate,
     settles: S,
     claiming: &mut Claiming,
 ) -> (S::Output, Option<Result<Started, Problem>>) {
     let (mut settles, mut claimed) = (pin!(settles), None);
     poll_fn(|context| {
-        let settled = settles.as_mut().poll(context);
-        if claimed.is_none()
-            && let Poll::Ready(answer) = claiming.as_mut().poll(context)
-        {
-            claimed = Some(answer);
-        }
-        settled.map(|settled| (settled, claimed.take()))
+        gate.together(|| {
+            let settled = settles.as_mut().poll(context);
+            if claimed.is_none()
+                && let Poll::Ready(answer) = claiming.as_mut().poll(context)
+            {
+                claimed = Some(answer);
+            }
+            settled.map(|settled| (settled, claimed.take()))
+        })
     })
     .await
 }

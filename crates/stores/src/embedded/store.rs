@@ -7,6 +7,7 @@ mod checkpoint;
 mod events;
 mod export;
 mod inbox;
+mod lingering;
 mod open;
 mod records;
 mod replay;

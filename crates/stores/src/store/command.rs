@@ -15,6 +15,8 @@ pub(crate) enum Kind {
     Look,
     /// When all that it saw and did lasts.
     Change,
+    /// As [`Self::Change`], and by choice a moment later if it finds nothing.
+    Claim,
     /// As [`Self::Change`] if something is due that changes what lasts, and as [`Self::Look`] if not.
     Advance,
     /// As [`Self::Change`], or at once if a slice covers it.
@@ -33,6 +35,11 @@ pub(crate) trait Command: Send {
 
     /// Does it; the answer is sent later.
     fn perform(self: Box<Self>, state: &mut State, now: Now) -> Reply;
+
+    /// Does it, unless it would rather be done again in a moment: then it comes back.
+    fn attempt(self: Box<Self>, state: &mut State, now: Now) -> Result<Reply, Box<dyn Command>> {
+        Ok(self.perform(state, now))
+    }
 
     /// Whether it is better done later than not at all.
     #[cfg(feature = "postgres")]
@@ -153,6 +160,8 @@ mod tests {
         fn take(&self, command: Box<dyn Command>) {
             self.0.lock().unwrap().push(command);
         }
+
+        fn announce(&self) {}
     }
 
     #[test]

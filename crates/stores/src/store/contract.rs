@@ -1,7 +1,7 @@
 //! The contracts, as commands to the home.
 
 use super::Store;
-use super::command::{HandedOut, Kind};
+use super::command::Kind;
 use super::state::State;
 use tollgate_core::contract::{
     Among, Answer, Ask, AskError, BusyLanes, BusyMeters, CallView, CallsQuery, Configure,
@@ -16,10 +16,6 @@ use tollgate_core::lanes::{
 use tollgate_core::{
     Key, LaneName, LimitName, Now, Partition, QueueName, Span, Standing, Timestamp,
 };
-
-/// A claim hands out no more calls once it has so many bytes of bodies: what is claimed is held in memory
-/// until it is sent.
-const CLAIM_BYTES: usize = 64 << 20;
 
 impl Meters for Store {
     async fn now(&self) -> Answer<Now> {
@@ -133,36 +129,7 @@ impl Lanes for Store {
     }
 
     async fn claim(&self, claim: Claim) -> Answer<Vec<Claimed>> {
-        let commands = self.home.commands();
-        let claimed = self.tell(Kind::Change, move |state, now| {
-            let starts = state.scheduler.claim(&claim, now);
-            let at = |id| (id, state.body(id));
-            let bodies = starts.iter().map(|started| at(started.lease.call)).collect::<Vec<_>>();
-            let leases = starts.iter().map(|started| (started.lease, started.at)).collect();
-            (starts, bodies, HandedOut { commands, leases })
-        });
-        let (starts, bodies, mut handed_out) = claimed.await?;
-        let bodies = self.bodies(bodies, CLAIM_BYTES).await;
-        let (mut claimed, mut unread, mut failed) = (Vec::new(), Vec::new(), None);
-        let mut bodies = bodies.into_iter();
-        for started in starts {
-            match bodies.next() {
-                Some(Ok(Some(payload))) => claimed.push(Claimed { started, payload }),
-                // It ended meanwhile.
-                Some(Ok(None)) => {}
-                Some(Err(error)) => {
-                    unread.push((started.lease, started.at));
-                    failed = Some(error);
-                }
-                None => unread.push((started.lease, started.at)),
-            }
-        }
-        // Those that are too much or cannot be read go back as this ends; the others have an owner now.
-        handed_out.leases = unread;
-        match failed {
-            Some(error) if claimed.is_empty() => Err(error),
-            _ => Ok(claimed),
-        }
+        self.claim_calls(claim).await
     }
 
     async fn ask(&self, queue: QueueName, until: Timestamp) -> Answer<()> {

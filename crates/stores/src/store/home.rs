@@ -55,6 +55,9 @@ pub(crate) type Body = Option<Payload>;
 pub(crate) trait Commands: Send + Sync {
     /// Takes one. If nobody is left to do it, it is dropped.
     fn take(&self, command: Box<dyn Command>);
+
+    /// Wakes whoever does them: some were taken without.
+    fn announce(&self);
 }
 
 /// What came of attempts, and how calls ended.

@@ -9,6 +9,9 @@ use std::collections::BTreeSet;
 /// A meter that a queue looks at again, and the instant from which on it may be open.
 pub(super) type Wake = (Timestamp, MeterSlot, QueueSlot);
 
+/// How many are looked at to find one of a queue.
+const LOOKED_AT: usize = 64;
+
 /// All of them, the first first.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Wakes {
@@ -45,6 +48,15 @@ impl Wakes {
         prompt.into_iter().chain(self.gathered()).min()
     }
 
+    /// Whether a queue looks at a meter again by then; of many, the first are looked at.
+    pub(super) fn has_of(&self, queue: QueueSlot, by: Timestamp) -> bool {
+        let has = |wakes: &BTreeSet<Wake>| {
+            let mut soon = wakes.range(..=(by, MeterSlot::MAX, QueueSlot::MAX)).take(LOOKED_AT);
+            soon.any(|wake| wake.2 == queue)
+        };
+        has(&self.prompt) || has(&self.patient)
+    }
+
     /// All that may be open now, the first first, if they are due.
     pub(super) fn take_due(&mut self, now: Timestamp) -> Vec<Wake> {
         if self.next().is_none_or(|next| next > now) {
@@ -75,6 +87,15 @@ fn until(wakes: &mut BTreeSet<Wake>, now: Timestamp) -> Vec<Wake> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_queue_finds_its_own_among_the_first() {
+        let mut wakes = Wakes::default();
+        wakes.insert((at(5), 0, 1), Span::ZERO);
+        wakes.insert((at(7), 0, 2), GRAIN);
+        assert!(wakes.has_of(1, at(5)) && !wakes.has_of(1, at(4)));
+        assert!(wakes.has_of(2, at(9)) && !wakes.has_of(2, at(6)) && !wakes.has_of(3, at(9)));
+    }
 
     const GRAIN: Span = Span::from_millis(1);
 

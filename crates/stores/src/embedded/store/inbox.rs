@@ -6,15 +6,18 @@ use crate::embedded::log::BatchPlace;
 use crate::store::command::{Command, Reply};
 use crate::store::home::Commands;
 use crate::store::slices::Unsynced;
+use crate::store::together::is_heard_later;
 use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tollgate_core::lanes::{CallId, Event};
 
 /// What went into one batch, besides its records.
 #[derive(Default)]
 pub(super) struct Cargo {
     pub(super) replies: Vec<Reply>,
+    /// Some of them wait for nothing but this batch.
+    pub(super) is_urgent: bool,
     /// Calls whose bodies are in the batch, with the offsets of their records.
     pub(super) bodies: Vec<(CallId, usize)>,
     /// Where bodies were that are needed no more once the batch lasts.
@@ -59,9 +62,18 @@ pub(super) struct Inbox {
     arrived: Condvar,
 }
 
+/// A command, and how it came.
+pub(super) struct Sent {
+    pub(super) command: Box<dyn Command>,
+    /// Who sent it sends more with it, and waits for all of them.
+    pub(super) is_one_of_several: bool,
+    /// Until when it lingers, if it does.
+    pub(super) stays_until: Option<Instant>,
+}
+
 #[derive(Default)]
 pub(super) struct Waiting {
-    pub(super) commands: VecDeque<Box<dyn Command>>,
+    pub(super) commands: VecDeque<Sent>,
     pub(super) news: VecDeque<News>,
     /// Nobody is left who could send commands.
     pub(super) is_closed: bool,
@@ -78,9 +90,16 @@ impl Commands for Inbox {
         if waiting.has_ended {
             return;
         }
-        waiting.commands.push_back(command);
+        let is_one_of_several = is_heard_later(self);
+        waiting.commands.push_back(Sent { command, is_one_of_several, stays_until: None });
         // The writer would wait for the lock.
         drop(waiting);
+        if !is_one_of_several {
+            self.announce();
+        }
+    }
+
+    fn announce(&self) {
         self.arrived.notify_one();
     }
 }

@@ -5,13 +5,14 @@
 //! answer is sent when all that it saw and did lasts.
 
 use super::events::Audience;
-use super::inbox::{Cargo, Expected, Inbox, News, Waiting};
+use super::inbox::{Cargo, Expected, Inbox, News, Sent, Waiting};
+use super::lingering::Lingering;
 use super::records;
 use super::upkeep::{OldBody, Upkeep, UpkeepNews};
 use crate::embedded::committer::{Committer, Refused};
 use crate::embedded::log::{Batch, LogError, Position, SegmentNumber};
 use crate::store::TimeSource;
-use crate::store::command::{Command, Kind};
+use crate::store::command::{Kind, Reply};
 use crate::store::state::State;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -44,6 +45,10 @@ pub(super) struct Writer {
     submitted_bytes: u64,
     /// Batches that the disk had no room for, in order.
     held: VecDeque<(Batch, Cargo)>,
+    /// Claims that are tried again in a moment.
+    lingering: Lingering,
+    /// Something was changed by who sent more with it, and no claim that lingers yet: that would tell it.
+    is_unclaimed: bool,
     /// The disk had no room: until then it is not tried again, and nothing new is done.
     full_until: Option<Instant>,
     failed: Option<StoreError>,
@@ -60,6 +65,7 @@ impl Writer {
         let inbox = upkeep.inbox.clone();
         let (batch, cargo, held) = (committer.batch(), Cargo::default(), VecDeque::new());
         let (effects, full_until, failed) = (Vec::new(), None, None);
+        let lingering = Lingering::default();
         Self {
             state,
             inbox,
@@ -73,6 +79,8 @@ impl Writer {
             submitted: 0,
             submitted_bytes: 0,
             held,
+            lingering,
+            is_unclaimed: false,
             full_until,
             failed,
         }
@@ -91,10 +99,19 @@ impl Writer {
             let is_waiting = !self.held.is_empty() && self.submitted == 0;
             let retry = self.full_until.filter(|_| is_waiting);
             let retry = retry.map(|until| until.saturating_duration_since(elapsing()));
-            let Waiting { commands, news, is_closed, .. } = self.inbox.wait(retry, self.expected());
+            let again = self.lingering.wait(|| (self.now)(), elapsing());
+            let at_most = retry.into_iter().chain(again).min();
+            let Waiting { commands, news, is_closed, .. } =
+                self.inbox.wait(at_most, self.expected());
             let is_quiet = commands.is_empty() && news.is_empty();
             news.into_iter().for_each(|news| self.heed(news));
-            commands.into_iter().for_each(|command| self.perform(command));
+            if is_closed {
+                self.lingering.close();
+            }
+            self.watch();
+            commands.into_iter().for_each(|sent| self.perform(sent));
+            self.cargo.is_urgent |= std::mem::take(&mut self.is_unclaimed);
+            self.watch();
             self.wake();
             if is_closed {
                 self.state.slices.take_back_all(&mut self.state.scheduler);
@@ -126,11 +143,13 @@ impl Writer {
     }
 
     /// Tells whoever drives the store which queues may have something to start, and when something
-    /// is due if that is sooner than was told.
+    /// is due if that is sooner than was told and the writer does not see to it itself.
     fn wake(&mut self) {
         let State { scheduler, due_told, .. } = &mut self.state;
         let next = scheduler.next_due((self.now)());
+        self.lingering.due = next;
         let due = next.filter(|next| due_told.is_none_or(|told| *next < told));
+        let due = due.filter(|_| !self.lingering.is_watching());
         *due_told = due.or(*due_told);
         self.audience.listeners.woken.add(scheduler.take_woken(), due);
     }
@@ -141,7 +160,25 @@ impl Writer {
         self.submitted == 0 && (is_written || !self.held.is_empty() || self.failed.is_some())
     }
 
-    fn perform(&mut self, command: Box<dyn Command>) {
+    /// Lets happen what is due while claims come a moment too early, and tries those again for which there may be
+    /// something, or which waited for long enough.
+    fn watch(&mut self) {
+        let Some(is_over) = self.lingering.watch(elapsing()) else { return };
+        let now = (self.now)();
+        if self.lingering.due.is_some_and(|due| due <= now.at) {
+            self.state.scheduler.advance(now);
+            self.record();
+        }
+        // Once more for those who were tried before others made room for them.
+        for is_over in [is_over, false] {
+            if is_over || self.state.scheduler.has_woken() {
+                self.lingering.take().into_iter().for_each(|claim| self.perform(claim));
+            }
+        }
+    }
+
+    fn perform(&mut self, sent: Sent) {
+        let Sent { command, .. } = sent;
         if let Some(error) = &self.failed {
             return command.refuse(error.clone());
         }
@@ -153,16 +190,35 @@ impl Writer {
         if is_full && (kind != Kind::Renew || self.held.len() > HELD_MAX) {
             return command.refuse(full());
         }
-        let reply = command.perform(&mut self.state, (self.now)());
+        let reply = self.attempt(Sent { command, ..sent });
         self.record();
+        let Some(reply) = reply else { return };
         if is_full || kind == Kind::Consume && self.state.is_covered {
             reply(Ok(()));
         } else {
             self.cargo.replies.push(reply);
+            let may_follow = sent.is_one_of_several && kind == Kind::Change;
+            self.is_unclaimed |= may_follow;
+            self.cargo.is_urgent |= !may_follow;
         }
         if self.batch.bytes() >= BATCH_BYTES_MAX {
             self.hand_over();
         }
+    }
+
+    /// Does a command, unless it lingers.
+    fn attempt(&mut self, sent: Sent) -> Option<Reply> {
+        let (now, state) = ((self.now)(), &mut self.state);
+        let command = match sent.command.attempt(state, now) {
+            Ok(reply) => return Some(reply),
+            Err(command) => command,
+        };
+        let (is_one_of_several, claim) = (sent.is_one_of_several, Sent { command, ..sent });
+        match self.lingering.keep(claim, elapsing()) {
+            Ok(()) => self.is_unclaimed &= !is_one_of_several,
+            Err(claim) => return Some(claim.command.perform(&mut self.state, now)),
+        }
+        None
     }
 
     /// Writes down what has changed.
@@ -195,7 +251,11 @@ impl Writer {
                 self.audience.listeners.stream.tell(std::mem::take(&mut self.cargo.events));
                 let replies = std::mem::take(&mut self.cargo.replies);
                 replies.into_iter().for_each(|reply| reply(Ok(())));
+                self.cargo.is_urgent = false;
             }
+            return;
+        }
+        if !self.cargo.is_urgent && !self.lingering.is_empty() {
             return;
         }
         if self.submitted < SUBMITTED_MAX && self.held.is_empty() && self.failed.is_none() {

@@ -2,6 +2,7 @@
 
 use crate::store::command::Command;
 use crate::store::home::Commands;
+use crate::store::together::is_heard_later;
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -42,6 +43,12 @@ impl Commands for Inbox {
         }
         waiting.commands.push_back(command);
         drop(waiting);
+        if !is_heard_later(self) {
+            self.announce();
+        }
+    }
+
+    fn announce(&self) {
         self.arrived.notify_one();
     }
 }

@@ -1,0 +1,119 @@
+//! Claims on their way to the home and back: one that finds nothing may linger there.
+
+use super::command::{Command, HandedOut, Kind, Reply};
+use super::home::Commands;
+use super::state::{BodyAt, State};
+use super::{Store, closed};
+use std::sync::Arc;
+use tokio::sync::{OwnedSemaphorePermit, oneshot};
+use tollgate_core::contract::{Answer, StoreError};
+use tollgate_core::lanes::{CallId, Claim, Claimed, Started};
+use tollgate_core::{Now, Span, Timestamp};
+
+/// A claim hands out no more calls once it has so many bytes of bodies: what is claimed is held in memory
+/// until it is sent.
+const CLAIM_BYTES: usize = 64 << 20;
+/// A claim that finds nothing and comes no earlier than this would rather be tried again.
+const MOMENT: Span = Span::from_millis(2);
+
+impl Store {
+    /// Starts calls, and finds their bodies.
+    pub(super) async fn claim_calls(&self, claim: Claim) -> Answer<Vec<Claimed>> {
+        let (permit, commands) = (self.room_for(0).await?, self.home.commands());
+        let (reply, answer) = oneshot::channel();
+        let claiming =
+            Claiming { claim, asks_until: None, commands: commands.clone(), reply, permit };
+        commands.take(Box::new(claiming));
+        let HandedOver { starts, bodies, mut handed_out } =
+            answer.await.unwrap_or_else(|_| Err(closed()))?;
+        let bodies = self.bodies(bodies, CLAIM_BYTES).await;
+        let (mut claimed, mut unread, mut failed) = (Vec::new(), Vec::new(), None);
+        let mut bodies = bodies.into_iter();
+        for started in starts {
+            match bodies.next() {
+                Some(Ok(Some(payload))) => claimed.push(Claimed { started, payload }),
+                // It ended meanwhile.
+                Some(Ok(None)) => {}
+                Some(Err(error)) => {
+                    unread.push((started.lease, started.at));
+                    failed = Some(error);
+                }
+                None => unread.push((started.lease, started.at)),
+            }
+        }
+        // Those that are too much or cannot be read go back as this ends; the others have an owner now.
+        handed_out.leases = unread;
+        match failed {
+            Some(error) if claimed.is_empty() => Err(error),
+            _ => Ok(claimed),
+        }
+    }
+}
+
+/// A claim, for whoever waits for its calls.
+struct Claiming {
+    claim: Claim,
+    /// Until when it asks, once it was tried.
+    asks_until: Option<Timestamp>,
+    commands: Arc<dyn Commands>,
+    reply: oneshot::Sender<Answer<HandedOver>>,
+    permit: OwnedSemaphorePermit,
+}
+
+/// Calls that were started, and where their bodies are.
+struct HandedOver {
+    starts: Vec<Started>,
+    bodies: Vec<(CallId, BodyAt)>,
+    /// Hands them back unless they have an owner.
+    handed_out: HandedOut,
+}
+
+impl Claiming {
+    fn hand_over(self, starts: Vec<Started>, state: &State) -> Reply {
+        let Self { commands, reply, permit, .. } = self;
+        let calls = starts.iter().map(|started| started.lease.call);
+        let bodies = calls.map(|call| (call, state.body(call))).collect();
+        let leases = starts.iter().map(|started| (started.lease, started.at)).collect();
+        let over = HandedOver { starts, bodies, handed_out: HandedOut { commands, leases } };
+        Box::new(move |outcome| {
+            // Whoever asked may have gone.
+            let _ = reply.send(outcome.map(|()| over));
+            drop(permit);
+        })
+    }
+}
+
+impl Command for Claiming {
+    fn kind(&self) -> Kind {
+        Kind::Claim
+    }
+
+    fn perform(self: Box<Self>, state: &mut State, now: Now) -> Reply {
+        let starts = state.scheduler.claim(&self.claim, now);
+        self.hand_over(starts, state)
+    }
+
+    /// One that finds nothing would come again when the next limit of its queue opens, if it waits for so long.
+    fn attempt(
+        mut self: Box<Self>,
+        state: &mut State,
+        now: Now,
+    ) -> Result<Reply, Box<dyn Command>> {
+        if self.reply.is_closed() {
+            return Ok(self.hand_over(Vec::new(), state));
+        }
+        let asks_until = *self.asks_until.get_or_insert(now.at.plus(self.claim.asks));
+        self.claim.asks = asks_until.since(now.at);
+        let starts = state.scheduler.claim(&self.claim, now);
+        let soon = asks_until.min(now.at.plus(MOMENT));
+        let waits = starts.is_empty() && asks_until > now.at;
+        if waits && state.scheduler.opens_by(&self.claim.queue, soon) {
+            return Err(self);
+        }
+        Ok(self.hand_over(starts, state))
+    }
+
+    fn refuse(self: Box<Self>, error: StoreError) {
+        let _ = self.reply.send(Err(error));
+    }
+}
