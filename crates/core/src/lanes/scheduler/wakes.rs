@@ -88,15 +88,6 @@ fn until(wakes: &mut BTreeSet<Wake>, now: Timestamp) -> Vec<Wake> {
 mod tests {
     use super::*;
 
-    #[test]
-    fn a_queue_finds_its_own_among_the_first() {
-        let mut wakes = Wakes::default();
-        wakes.insert((at(5), 0, 1), Span::ZERO);
-        wakes.insert((at(7), 0, 2), GRAIN);
-        assert!(wakes.has_of(1, at(5)) && !wakes.has_of(1, at(4)));
-        assert!(wakes.has_of(2, at(9)) && !wakes.has_of(2, at(6)) && !wakes.has_of(3, at(9)));
-    }
-
     const GRAIN: Span = Span::from_millis(1);
 
     fn at(micros: u64) -> Timestamp {
@@ -164,5 +155,14 @@ mod tests {
         assert_eq!(wakes.next(), Some(at(5_000)));
         assert_eq!(meters(&wakes.take_due(at(9_000))), [0]);
         assert_eq!(wakes.next(), None);
+    }
+
+    #[test]
+    fn a_queue_finds_its_own_among_the_first() {
+        let mut wakes = Wakes::default();
+        wakes.insert((at(5), 0, 1), Span::ZERO);
+        wakes.insert((at(7), 0, 2), GRAIN);
+        assert!(wakes.has_of(1, at(5)) && !wakes.has_of(1, at(4)));
+        assert!(wakes.has_of(2, at(9)) && !wakes.has_of(2, at(6)) && !wakes.has_of(3, at(9)));
     }
 }

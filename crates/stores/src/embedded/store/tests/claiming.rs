@@ -1,4 +1,4 @@
-//! Calls that were started for someone who is gone wait again at once.
+//! Claims of who is gone, and claims that come a moment too early.
 
 use super::{Machine, enqueue, queue, wait};
 use crate::store::Store;
@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll, Waker};
 use tollgate_core::contract::conformance::MetersStage;
 use tollgate_core::contract::{Configure, Lanes, Meters};
-use tollgate_core::lanes::{Act, CallId, Claim, Settle, Settlement, Started};
-use tollgate_core::{Definition, LaneName, Limit, LimitName, Now, Span, Toll};
+use tollgate_core::lanes::{Act, CallId, Claim, QueueSpec, Settle, Settlement, Started};
+use tollgate_core::{Definition, LaneName, Limit, LimitName, Now, QueueName, Span, Toll};
 
 /// How far a claim comes before nobody waits for it any more.
 #[derive(Debug, Clone, Copy)]
@@ -113,6 +113,20 @@ fn a_claim_that_lingers_gets_what_comes_meanwhile() {
     let claimed = wait(claimed).unwrap();
     assert_eq!(claimed.iter().map(|call| call.started.lease.call).collect::<Vec<_>>(), enqueued);
     assert_eq!(commits(machine.store()) - before, 1, "at once");
+}
+
+#[test]
+fn a_claim_does_not_linger_for_a_limit_of_another_queue() {
+    let (machine, before, step) = a_moment_before_a_limit_opens();
+    assert!(machine.claim(1).is_empty(), "from now on it is known when the limit opens");
+    let other = QueueName::new("other").unwrap();
+    wait(machine.store().define_queue(other.clone(), QueueSpec::default())).unwrap().unwrap();
+    step.store(400_000, Ordering::Relaxed);
+    let claim = Claim { queue: other, ..waiting() };
+    assert!(wait(machine.store().claim(claim)).unwrap().is_empty());
+    // The time was read when it was tried and once behind that, and nobody waited for the limit.
+    let now = machine.clock.lock().unwrap().at;
+    assert!(now.since(before.at) < Span::from_millis(1));
 }
 
 #[test]
