@@ -184,13 +184,12 @@ async fn quiet(opened: &Opened) {
 async fn a_task_that_takes_too_long_is_dropped_and_tried_again() {
     let opened = Opened::new().await;
     let flows = opened.gate().flows();
-    let retry = Retry::fixed(2, Span::ZERO);
-    let workflow =
-        Workflow::new("w").task(Task::new("a", "t").timeout(Span::from_secs(3)).retry(retry));
+    let (retry, moment) = (Retry::fixed(2, Span::ZERO), Span::from_millis(1));
+    let workflow = Workflow::new("w").task(Task::new("a", "t").timeout(moment).retry(retry));
     flows.register(workflow.build().unwrap()).await.unwrap();
     let (stop, stopped) = oneshot::channel::<()>();
     let (told, mut heard) = mpsc::unbounded_channel();
-    // The clock is moved until the worker has seen it: no lease is to end by that.
+    // The clock is moved until the next attempt has begun: no lease is to end by that.
     let worker = flows.tasks("t").lease(Span::from_hours(20));
     let worker = worker.until(async move { drop(stopped.await) });
     let worker = tokio::spawn(worker.run(move |job: TaskJob| {
@@ -207,7 +206,7 @@ async fn a_task_that_takes_too_long_is_dropped_and_tried_again() {
     // Whoever sleeps may begin to only now.
     patiently(async {
         while heard.is_empty() {
-            opened.clock.advance(Span::from_secs(3));
+            opened.clock.advance(moment);
             tokio::task::yield_now().await;
         }
     })
