@@ -10,6 +10,8 @@ use crate::process;
 
 /// The time before the measurement in which the crowd arrives and spends the burst.
 const WARM_UP: Duration = Duration::from_millis(500);
+/// Arrivals and grants that fit the diary as it is made: more than there are in a run.
+const EVENTS: usize = 1 << 17;
 
 /// How many wait, on how many threads, and for how long.
 pub(crate) struct Crowd {
@@ -38,7 +40,7 @@ impl Crowd {
             .worker_threads(self.threads)
             .enable_time()
             .build()?;
-        let (limiter, diary) = (Arc::new(limiter), Arc::new(Diary::default()));
+        let (limiter, diary) = (Arc::new(limiter), Arc::new(Diary::blank()));
         for _ in 0..self.tasks {
             runtime.spawn(wait_again_and_again(Arc::clone(&limiter), Arc::clone(&diary)));
         }
@@ -69,7 +71,6 @@ async fn wait_again_and_again(limiter: Arc<impl Waiting>, diary: Arc<Diary>) {
 }
 
 /// Who arrived and who was granted, in the order in which it happened.
-#[derive(Default)]
 struct Diary(Mutex<Pages>);
 
 #[derive(Default)]
@@ -80,6 +81,13 @@ struct Pages {
 }
 
 impl Diary {
+    /// With pages that are in memory already: to get them there is not the limiter's time.
+    fn blank() -> Self {
+        let mut events = vec![Event::Arrived(usize::MAX); EVENTS];
+        events.clear();
+        Self(Mutex::new(Pages { events, ..Pages::default() }))
+    }
+
     fn arrive(&self) -> usize {
         let mut pages = self.pages();
         let ticket = pages.arrivals;

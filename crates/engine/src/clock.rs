@@ -1,11 +1,13 @@
 //! Clocks: the one place that reads the time, and the one place that waits for it.
 
 mod ahead;
+mod dial;
 mod manual;
 mod of_store;
 mod system;
 
 pub use ahead::Ahead;
+pub(crate) use dial::Dial;
 pub use manual::ManualClock;
 pub use of_store::StoreClock;
 pub use system::{CoarseClock, SystemClock};
@@ -29,6 +31,11 @@ pub trait Clock: Send + Sync + 'static {
     /// Both clocks at one reading.
     fn both(&self) -> Now {
         Now { at: self.now(), wall: self.wall() }
+    }
+
+    /// The exact clock, if this is one: a limiter reads its own copy in place.
+    fn exact(&self) -> Option<SystemClock> {
+        None
     }
 }
 

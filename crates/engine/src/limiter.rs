@@ -10,7 +10,7 @@ mod settle;
 
 pub(crate) use consume::{Tracking, refusal};
 
-use crate::clock::{Clock, SystemClock};
+use crate::clock::{Clock, Dial, SystemClock};
 use crate::limits::Limits;
 use crate::turns::Turns;
 use settle::Settled;
@@ -84,6 +84,7 @@ pub struct Limiter {
 pub(crate) struct Inner {
     pub(crate) limits: Limits,
     pub(crate) settings: Settings,
+    dial: Dial,
     pub(crate) turns: Turns,
     pub(crate) settled: Settled,
     arrivals: AtomicU64,
@@ -133,6 +134,7 @@ impl Inner {
             settled: Settled::new(settings.receipts_max),
             arrivals: AtomicU64::new(0),
             holds: AtomicU64::new(1),
+            dial: Dial::of(&settings.clock),
             settings,
         }
     }

@@ -24,6 +24,9 @@ pub(crate) enum Tracking {
     Always,
 }
 
+/// What was decided under a lock, in a place of its own in memory: what is decided without one needs none then.
+struct Apart(Result<Pass, TryError>);
+
 /// A call's tolls, resolved and with those at one meter added up.
 pub(crate) struct Resolved<'a> {
     pub(crate) tolls: SmallVec<[(Arc<Entry>, Address<'a>, u64); 2]>,
@@ -53,7 +56,8 @@ impl Limiter {
 
     /// As [`Limiter::consume`] for one toll, without the names in the refusal, the counter and the
     /// trace: for those who count nanoseconds.
-    #[inline]
+    // Inlined by force, with all that it needs in registers: through memory it takes a quarter longer.
+    #[inline(always)]
     pub fn try_consume(&self, toll: Toll<'_>) -> Result<Pass, TryError> {
         let lent = Asking::single(&toll).and_then(|toll| {
             self.inner.decide_lent(toll, |stand, decided| match decided {
@@ -61,16 +65,19 @@ impl Limiter {
                 Err(wait) => Err(TryError::Refused { retry_after: Some(wait) }),
             })
         });
-        lent.unwrap_or_else(|| self.try_consume_kept(&toll))
+        match lent {
+            Some(decided) => decided,
+            None => self.try_consume_kept(toll).0,
+        }
     }
 
     #[inline(never)]
-    fn try_consume_kept(&self, toll: &Toll<'_>) -> Result<Pass, TryError> {
-        match Asking::single(toll).and_then(|toll| self.inner.decide(toll)) {
+    fn try_consume_kept(&self, toll: Toll<'_>) -> Apart {
+        Apart(match Asking::single(&toll).and_then(|toll| self.inner.decide(toll)) {
             Some((stand, Ok(()))) => Ok(Pass::free(stand)),
             Some((_, Err(wait))) => Err(TryError::Refused { retry_after: Some(wait) }),
-            None => self.consume_slowly(&(*toll).into()).map_err(TryError::from),
-        }
+            None => self.consume_slowly(&toll.into()).map_err(TryError::from),
+        })
     }
 
     #[cold]

@@ -61,7 +61,7 @@ impl Inner {
         let each = batch.iter().map(|toll| entry.address(toll.partition));
         let addresses: SmallVec<[Address<'_>; BATCH]> = each.collect();
         let Some(mut guards) = entry.try_lock_many(&addresses) else { return };
-        let now = self.settings.clock.now();
+        let now = self.dial.now();
         // Looked up before any is decided, so that the processor fetches many from memory at once.
         let spots: SmallVec<[Option<Spot>; BATCH]> = addresses
             .iter()

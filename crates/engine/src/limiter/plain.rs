@@ -11,7 +11,7 @@ use tollgate_core::{Now, Span, Timestamp};
 
 impl Inner {
     /// One toll at a global meter whose word is lent, decided without a lock; `None` otherwise.
-    #[inline]
+    #[inline(always)]
     pub(super) fn decide_lent<T>(
         &self,
         toll: &Toll<'_>,
@@ -19,7 +19,7 @@ impl Inner {
     ) -> Option<T> {
         match (toll.limit, toll.partition) {
             (Named::Ref(limit), None) => {
-                limit.entry.direct.admit(toll.weight, || self.settings.clock.now(), then)
+                limit.entry.direct.admit(toll.weight, || self.dial.now(), then)
             }
             _ => None,
         }
@@ -38,7 +38,7 @@ impl Inner {
 
     #[inline]
     fn decide_at(&self, entry: &Entry, toll: &Toll<'_>) -> Option<Decided> {
-        let now = || self.settings.clock.now();
+        let now = || self.dial.now();
         let lent = || entry.direct.admit(toll.weight, now, |stand, decided| (stand, decided));
         match toll.partition {
             None => lent().or_else(|| self.decide_locked(entry, toll)),
@@ -50,7 +50,7 @@ impl Inner {
     #[inline]
     fn decide_locked(&self, entry: &Entry, toll: &Toll<'_>) -> Option<Decided> {
         // Read while the name is hashed: behind a lock the processor would wait for it.
-        let read = self.settings.clock.now();
+        let read = self.dial.now();
         let address = entry.address(toll.partition);
         let mut shard = entry.lock(address);
         let now = shard.moment(read);
@@ -124,7 +124,8 @@ impl Shard {
 }
 
 /// How a plain meter stands, worked out now only if it cannot be later.
-#[inline]
+// Inlined by force, too: what it returns through memory is not there yet when it is read.
+#[inline(always)]
 fn stand(rule: PlainRule<'_>, plain: Plain, now: Timestamp) -> Stand {
     if let PlainRule::Bucket(bucket) = rule
         && let Some((step, _)) = bucket.whole_nanos()
