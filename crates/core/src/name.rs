@@ -122,6 +122,26 @@ name!(
     KEY_BYTES_MAX
 );
 
+/// Names that a meter has: kept as text, for a meter has the one or the other.
+macro_rules! label {
+    ($name:ident) => {
+        impl $name {
+            /// From the text of a name.
+            pub(crate) fn of(text: SmolStr) -> Self {
+                Self(text)
+            }
+
+            /// Its text, shared.
+            pub(crate) fn text(&self) -> &SmolStr {
+                &self.0
+            }
+        }
+    };
+}
+
+label!(LimitName);
+label!(Partition);
+
 #[cfg(test)]
 mod tests {
     use super::*;

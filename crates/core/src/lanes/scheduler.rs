@@ -22,9 +22,11 @@ mod explain;
 mod forecast;
 mod forget;
 mod heads;
+mod keys;
 mod lanes;
 #[cfg(test)]
 mod lasting;
+mod limits;
 mod meters;
 mod operate;
 mod overrides;
@@ -157,9 +159,9 @@ impl Scheduler {
     pub fn define_limit(&mut self, name: &LimitName, definition: Option<Definition>, now: Now) {
         self.advance(now);
         let known = self.there(name, now).map(|limit| self.meters.book(limit));
-        let known = known.filter(|book| !book.is_transient || definition.is_none());
+        let known = known.filter(|book| !book.is_transient() || definition.is_none());
         // Said again with every call, a limit costs nothing.
-        if known.and_then(|book| book.definition.as_deref()) == definition.as_ref() {
+        if known.and_then(|book| book.definition()) == definition.as_ref() {
             return;
         }
         self.begin_anew(name, now);

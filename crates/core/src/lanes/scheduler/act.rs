@@ -234,10 +234,10 @@ impl Scheduler {
         let queue = self.lanes.queue(self.lanes[self.calls[slot].lane].queue);
         for line in self.calls.lines_at(slot) {
             let (limit, partition) = self.meters.name(line.meter);
-            let is_learned = |toll: &QueueToll| toll.is_learned() && toll.limit == *limit;
-            let told = settle.actual.iter().find(|(name, _)| name == limit);
+            let is_learned = |toll: &QueueToll| toll.is_learned() && toll.limit == limit;
+            let told = settle.actual.iter().find(|(name, _)| *name == limit);
             if let Some((_, cost)) = told.filter(|_| queue.spec.tolls.iter().any(is_learned)) {
-                self.learned.note(&queue.name, (limit, partition), *cost);
+                self.learned.note(&queue.name, (&limit, partition.as_ref()), *cost);
             }
         }
     }

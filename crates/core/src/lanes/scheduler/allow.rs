@@ -43,7 +43,7 @@ impl Scheduler {
     /// limit is not defined, or goes with its calls.
     pub fn capacity(&self, (limit, partition): &MeterName) -> Option<u64> {
         let book = self.meters.book(self.meters.limit(limit)?);
-        if book.is_transient {
+        if book.is_transient() {
             return None;
         }
         Some(book.definition_of(partition.as_ref())?.capacity())

@@ -64,8 +64,7 @@ impl Scheduler {
         self.observe(effect);
         match effect {
             Effect::LimitDefined { name, definition, now } => {
-                if let Some(limit) = self.meters.define(name, definition.clone(), *now) {
-                    self.meters.book_mut(limit).is_transient = false;
+                if let Some(limit) = self.meters.define(name, definition.as_ref(), *now) {
                     self.limit_changed(limit, true);
                 }
             }
@@ -169,7 +168,7 @@ impl Scheduler {
             }
             Scope::Limit(name) => {
                 let Some(limit) = self.meters.limit(name) else { return };
-                self.meters.set_paused(limit, is_paused);
+                let limit = self.meters.set_paused(limit, is_paused);
                 self.look_later(limit);
                 self.limit_changed(limit, !is_paused);
             }

@@ -175,7 +175,7 @@ impl Scheduler {
             let slot = self.meters.find(limit, partition.as_ref());
             gate::Line {
                 definition: book.and_then(|book| book.definition_of(partition.as_ref())),
-                is_paused: book.is_some_and(|book| book.is_paused),
+                is_paused: book.is_some_and(|book| book.is_paused()),
                 meter: slot.and_then(|slot| self.meters[slot].meter.as_deref()),
                 weight: *weight,
                 place,

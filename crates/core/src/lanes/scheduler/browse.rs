@@ -102,15 +102,11 @@ impl Scheduler {
 
     /// Limits that are defined, by name. Costs a look at each limit.
     pub fn limits(&self, after: Option<&LimitName>, most: usize, now: Now) -> Vec<LimitView> {
-        let behind = self.meters.limits().filter(|limit| after.is_none_or(|it| limit.name > *it));
-        let defined = behind.filter(|limit| self.is_defined(limit, now));
-        let named = defined.map(|limit| (&limit.name, self.meters.limit(&limit.name)));
-        let view = |(_, slot): (&LimitName, Option<u32>)| {
-            let limit = self.meters.book(slot?);
-            let definition = limit.definition.as_deref().cloned()?;
-            let (name, is_paused, totals) = (limit.name.clone(), limit.is_paused, limit.totals);
-            Some(LimitView { name, definition, is_paused, totals })
-        };
+        let behind =
+            self.meters.limits().filter(|limit| after.is_none_or(|it| limit.name() > it.as_str()));
+        let defined = behind.filter(|limit| self.is_defined(*limit, now));
+        let named = defined.map(|limit| (limit.name(), self.meters.limit(limit.name())));
+        let view = |(_, slot): (&str, Option<_>)| self.meters.book(slot?).view();
         least(named, most).into_iter().filter_map(view).collect()
     }
 
@@ -126,17 +122,18 @@ impl Scheduler {
     ) -> Option<MeterPage> {
         let slot = self.there(limit, now)?;
         let book = self.meters.book(slot);
-        book.definition.as_ref()?;
-        let used = book.meters.iter().filter(|meter| self.is_used(**meter, now));
-        let used = used.map(|meter| self.meters[*meter].partition.as_ref());
+        book.definition()?;
+        let used = book.meters().filter(|meter| self.is_used(*meter, now));
+        let used = used.map(|meter| self.meters[meter].partition());
         let is_unused = |partition: &&Partition| {
             let meter = self.meters.find_at(slot, Some(*partition));
             meter.is_none_or(|meter| !self.is_used(meter, now))
         };
-        let own = book.overrides.iter().map(|(partition, _)| partition).filter(is_unused).map(Some);
-        let behind = used.chain(own).filter(|name| after.is_none() || *name > after);
-        let state = |partition: Option<&Partition>| {
-            let name = (limit.clone(), partition.cloned());
+        let own = book.overrides().into_iter().flat_map(|all| all.iter());
+        let own = own.map(|(partition, _)| partition).filter(is_unused).cloned().map(Some);
+        let behind = used.chain(own).filter(|name| after.is_none() || name.as_ref() > after);
+        let state = |partition: Option<Partition>| {
+            let name = (limit.clone(), partition);
             let state = self.inspect(&name, now)?;
             Some((name.1, state))
         };
@@ -241,7 +238,7 @@ impl Scheduler {
     pub(super) fn toll(&self, line: &Line) -> Toll {
         let (limit, partition) = self.meters.name(line.meter);
         let Line { weight, hears_feedback, .. } = *line;
-        Toll { limit: limit.clone(), partition: partition.cloned(), weight, hears_feedback }
+        Toll { limit, partition, weight, hears_feedback }
     }
 }
 

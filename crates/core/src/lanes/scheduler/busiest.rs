@@ -4,6 +4,7 @@ use super::Scheduler;
 use super::browse::least;
 use super::calls::{LaneSlot, MeterSlot, index, slot};
 use super::lanes::Queue;
+use super::limits::{Home, Known, LimitSlot};
 use crate::contract::{
     Among, BUSIEST_AT_ONCE, BusyLane, BusyLanes, BusyLimit, BusyMeter, BusyMeters, BusyQueue,
     MeterName, Oldest, Onward,
@@ -14,15 +15,24 @@ use std::cmp::Reverse;
 use std::ops::Range;
 
 /// Some of the lanes of a queue, or of the meters of a limit.
-struct Part {
-    owner: u32,
+struct Part<Owner> {
+    owner: Owner,
     /// Its owner was not come to before.
     begins: bool,
     places: Range<usize>,
 }
 
+impl<Owner> Part<Owner> {
+    fn of<T>(&self, all: impl Iterator<Item = T>) -> impl Iterator<Item = T> {
+        all.skip(self.places.start).take(self.places.len())
+    }
+}
+
+/// The owner of all keys.
+const KEYS: u32 = u32::MAX;
+
 /// A meter in the order of all, as [`BusyMeters`] has them.
-type Placed<'a> = (Reverse<u64>, bool, &'a LimitName, Option<&'a Partition>, Option<MeterSlot>);
+type Placed<'a> = (Reverse<u64>, bool, &'a str, Option<Partition>, Option<MeterSlot>);
 
 impl Scheduler {
     /// The busiest lanes of queues, from there on. With `most` 0 lanes are not looked at.
@@ -59,7 +69,7 @@ impl Scheduler {
     }
 
     /// Who has been in line longest among the first of those lanes.
-    fn oldest(&self, part: &Part) -> Option<Oldest> {
+    fn oldest(&self, part: &Part<u32>) -> Option<Oldest> {
         let lanes = &self.lanes.queue(part.owner).lanes[part.places.clone()];
         let firsts = lanes.iter().flat_map(|slot| {
             let lane = &self.lanes[*slot];
@@ -76,16 +86,7 @@ impl Scheduler {
 
     /// The busiest meters of limits, from there on; with `most` 0 the limits instead.
     pub fn busiest_meters(&self, among: &Among, most: usize, from: Onward, now: Now) -> BusyMeters {
-        let owners = match among {
-            Among::One(name) => one(self.meters.limit(name), from),
-            Among::All { .. } => from.owner..slot(self.meters.limits.capacity()),
-        };
-        let known = |slot| {
-            let limit = self.meters.limits.get(index(slot))?;
-            (among.has(&limit.name) && self.is_defined(limit, now)).then_some(limit)
-        };
-        let (parts, next) =
-            parts(owners, from.left, |slot| known(slot).map(|limit| limit.meters.len()));
+        let (parts, next) = self.limit_parts(among, from, now);
         let totals = self.meters.all_totals;
         if most == 0 {
             let limits = parts.iter().map(|part| self.busy_limit(part, now)).collect();
@@ -93,44 +94,80 @@ impl Scheduler {
         }
         let used = parts.iter().flat_map(|part| {
             let limit = self.meters.book(part.owner);
-            let meters = limit.meters[part.places.clone()].iter().copied();
-            let used = meters.filter(|meter| self.is_used(*meter, now));
+            let used = part.of(limit.meters()).filter(|meter| self.is_used(*meter, now));
             // The global one of a limit that is held back is told in any case, and once.
-            let is_apart =
-                |meter: MeterSlot| limit.is_paused && self.meters[meter].partition.is_none();
+            let is_apart = move |meter: MeterSlot| {
+                limit.is_paused() && self.meters[meter].partition().is_none()
+            };
             let used = used.filter(move |meter| !is_apart(*meter)).map(Some);
-            let is_told = limit.is_paused && part.begins;
+            let is_told = limit.is_paused() && part.begins;
             let global = is_told.then(|| self.meters.find_at(part.owner, None));
             used.chain(global).map(move |meter| self.placed(part.owner, meter, now))
         });
         let meters = least(used, most).into_iter().filter_map(|placed| {
             let (.., limit, partition, meter) = placed;
-            self.busy_meter((limit.clone(), partition.cloned()), meter, now)
+            self.busy_meter((LimitName::of(limit.into()), partition), meter, now)
         });
         BusyMeters { limits: Vec::new(), meters: meters.collect(), totals, next }
     }
 
-    fn placed(&self, owner: u32, meter: Option<MeterSlot>, now: Now) -> Placed<'_> {
+    /// Some of the meters of limits, from there on: first of those with a book, then of the keys, which are one
+    /// owner together.
+    fn limit_parts(
+        &self,
+        among: &Among,
+        from: Onward,
+        now: Now,
+    ) -> (Vec<Part<LimitSlot>>, Option<Onward>) {
+        let is_sought = |limit: Known<'_>| among.has(limit.name()) && self.is_defined(limit, now);
+        let key = |meter: MeterSlot| {
+            let owner = LimitSlot::key(meter);
+            let is_sought = is_sought(self.meters.book(owner));
+            is_sought.then_some(Part { owner, begins: true, places: 0..1 })
+        };
+        let (books, keys) = match among {
+            Among::All { .. } => (from.owner..slot(self.meters.books_end()), Some(KEYS)),
+            Among::One(name) => match self.meters.limit(name).map(LimitSlot::home) {
+                Some(Home::Meter(meter)) => return (key(meter).into_iter().collect(), None),
+                Some(Home::Book(at)) => (one(Some(slot(at)), from), None),
+                None => (0..0, None),
+            },
+        };
+        let length = |owner: u32| match owner {
+            KEYS => Some(self.meters.keys().len()),
+            book => {
+                let limit = self.meters.book_at(index(book)).filter(|limit| is_sought(*limit))?;
+                Some(limit.meters().count())
+            }
+        };
+        let (parts, next) = parts(books.chain(keys), from.left, length);
+        let parts = parts.into_iter().flat_map(|Part { owner, begins, places }| match owner {
+            KEYS => self.meters.keys()[places].iter().filter_map(|meter| key(*meter)).collect(),
+            book => vec![Part { owner: LimitSlot::book(index(book)), begins, places }],
+        });
+        (parts.collect(), next)
+    }
+
+    fn placed(&self, owner: LimitSlot, meter: Option<MeterSlot>, now: Now) -> Placed<'_> {
         let (limit, book) = (self.meters.book(owner), meter.map(|slot| &self.meters[slot]));
         let kept = book.and_then(|book| book.meter.as_deref());
         let is_closed = kept.is_some_and(|meter| meter.closed(now.at).is_some());
         let waiting = book.map_or(0, |book| book.standing());
-        let partition = book.and_then(|book| book.partition.as_ref());
-        (Reverse(waiting), !(limit.is_paused || is_closed), &limit.name, partition, meter)
+        let partition = book.and_then(|book| book.partition());
+        (Reverse(waiting), !(limit.is_paused() || is_closed), limit.name(), partition, meter)
     }
 
-    fn busy_limit(&self, part: &Part, now: Now) -> BusyLimit {
+    fn busy_limit(&self, part: &Part<LimitSlot>, now: Now) -> BusyLimit {
         let limit = self.meters.book(part.owner);
         let (mut waiting, mut in_flight) = (0, 0);
-        for meter in &limit.meters[part.places.clone()] {
-            let book = &self.meters[*meter];
+        for meter in part.of(limit.meters()) {
+            let (book, rules) = (&self.meters[meter], self.meters.definition(meter));
             waiting += book.standing();
-            let rules = limit.definition_of(book.partition.as_ref());
             if let (Some(meter), Some(rules)) = (&book.meter, rules.filter(|it| it.has_slots())) {
                 in_flight += meter.in_flight(rules, now);
             }
         }
-        BusyLimit { name: limit.name.clone(), totals: limit.totals, waiting, in_flight }
+        BusyLimit { name: limit.to_name(), totals: limit.totals(), waiting, in_flight }
     }
 
     fn busy_meter(&self, name: MeterName, meter: Option<MeterSlot>, now: Now) -> Option<BusyMeter> {
@@ -164,10 +201,10 @@ fn one(found: Option<u32>, from: Onward) -> Range<u32> {
 
 /// What one slice looks at, and where the next goes on. An owner costs as much as one of what it has.
 fn parts(
-    owners: Range<u32>,
+    owners: impl Iterator<Item = u32>,
     mut left: Option<u32>,
     length: impl Fn(u32) -> Option<usize>,
-) -> (Vec<Part>, Option<Onward>) {
+) -> (Vec<Part<u32>>, Option<Onward>) {
     let (mut parts, mut room) = (Vec::new(), BUSIEST_AT_ONCE);
     for owner in owners {
         if room == 0 {
@@ -193,8 +230,11 @@ mod tests {
     use crate::lanes::act::Act;
     use crate::lanes::call::{CallId, NewCall};
     use crate::lanes::queue::QueueSpec;
+    use crate::limit::{Definition, Limit};
     use crate::name::{LaneName, QueueName};
     use crate::time::{Span, Timestamp};
+    use crate::toll::Toll;
+    use std::collections::BTreeSet;
 
     fn call(lane: usize) -> NewCall {
         let name = LaneName::new(&lane.to_string()).unwrap();
@@ -264,5 +304,47 @@ mod tests {
         expected.sort_unstable();
         assert_eq!((names.collect::<Vec<_>>(), slices), (expected.to_vec(), 3));
         assert_eq!((all.queues.len(), all.queues[0].waiting), (1, lanes as u64 + 3));
+    }
+
+    #[test]
+    fn no_key_is_passed_over_where_one_slice_ends() {
+        let (mut scheduler, now) = (Scheduler::new(), Now::default());
+        let queue = QueueName::new("q").unwrap();
+        scheduler.define_queue(&queue, QueueSpec::default(), now).unwrap();
+        let rules = || Definition::new(Limit::per_minute(1)).unwrap();
+        let limit = |name: usize| LimitName::new(&name.to_string()).unwrap();
+        let keys = BUSIEST_AT_ONCE * 2 + 10;
+        let (busiest, standing) = ([7, BUSIEST_AT_ONCE + 7, keys - 1], keys);
+        scheduler.define_limit(&limit(standing), Some(rules()), now);
+        let toll =
+            |name| Toll { weight: 1, hears_feedback: false, limit: limit(name), partition: None };
+        let numbers = (0..=standing).chain(busiest).chain([standing]).enumerate();
+        let enqueue = numbers.map(|(lane, name)| NewCall { tolls: vec![toll(name)], ..call(lane) });
+        let define = (0..keys).map(|name| (limit(name), rules()));
+        let act = Act { define: define.collect(), enqueue: enqueue.collect(), ..Act::default() };
+        let _ = scheduler.act(act, now).unwrap();
+        for (most, expected) in [(4, 4), (0, 0)] {
+            let (mut all, mut next) = (BusyMeters::default(), Some(Onward::default()));
+            while let Some(from) = next {
+                let slice = scheduler.busiest_meters(&Among::EVERYTHING, most, from, now);
+                next = slice.next;
+                all.join(slice, most);
+            }
+            let names = all.meters.iter().map(|meter| meter.name.0.to_string());
+            let mut names: Vec<_> = names.collect();
+            names.sort_unstable();
+            let mut sought: Vec<_> =
+                busiest.iter().chain([&standing]).map(usize::to_string).collect();
+            sought.sort_unstable();
+            assert_eq!(names, sought[..expected]);
+            let told: BTreeSet<_> = all.limits.iter().map(|limit| limit.name.clone()).collect();
+            let limits = if most == 0 { keys + 1 } else { 0 };
+            assert_eq!((told.len(), all.limits.len()), (limits, limits));
+            let first = all.limits.first().map(|limit| limit.name.to_string());
+            assert_eq!(first, (most == 0).then(|| standing.to_string()), "what operators defined");
+        }
+        let one = Among::One("7".to_owned());
+        let found = scheduler.busiest_meters(&one, 3, Onward::default(), now);
+        assert_eq!((found.meters.len(), found.meters[0].state.waiting, found.next), (1, 2, None));
     }
 }

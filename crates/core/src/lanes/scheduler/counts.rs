@@ -76,8 +76,8 @@ impl Scheduler {
         });
         let mut queues: Vec<_> = queues.collect();
         queues.sort_unstable_by(|one, other| one.name.cmp(&other.name));
-        let defined = self.meters.limits().filter(|limit| self.is_defined(limit, self.present));
-        let mut limits: Vec<_> = defined.map(|it| (it.name.clone(), it.totals)).collect();
+        let defined = self.meters.limits().filter(|limit| self.is_defined(*limit, self.present));
+        let mut limits: Vec<_> = defined.map(|it| (it.to_name(), it.totals())).collect();
         limits.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
         Totals { queues, limits, store: StoreTotals::default() }
     }
@@ -95,7 +95,7 @@ impl Scheduler {
         let Some(slot) = self.calls.find(id) else { return };
         for meter in self.unknown_meters(slot) {
             let (limit, _) = self.meters.name(meter);
-            self.lanes.queue_mut(queue).counts.at_limit(limit).unknown += 1;
+            self.lanes.queue_mut(queue).counts.at_limit(&limit).unknown += 1;
         }
     }
 

@@ -64,9 +64,9 @@ impl Scheduler {
         let queue = self.lanes.queue(self.lanes[self.calls[slot].lane].queue);
         for (line, cost) in self.calls.lines_at(slot).iter().zip(actual) {
             let (limit, partition) = self.meters.name(line.meter);
-            let is_learned = |toll: &QueueToll| toll.is_learned() && toll.limit == *limit;
+            let is_learned = |toll: &QueueToll| toll.is_learned() && toll.limit == limit;
             if *cost != 0 && *cost != line.weight && queue.spec.tolls.iter().any(is_learned) {
-                self.learned.note(&queue.name, (limit, partition), *cost);
+                self.learned.note(&queue.name, (&limit, partition.as_ref()), *cost);
             }
         }
     }

@@ -174,7 +174,7 @@ impl Scheduler {
     /// Whether a call that is about to be accepted owes at a limit that nobody defined.
     fn awaits_limit(&self, call: &NewCall) -> bool {
         // Most acts let none of them in, and need not look for limits.
-        let definition = |limit| self.meters.book(limit).definition.as_ref();
+        let definition = |limit| self.meters.book(limit).definition();
         let is_unknown =
             |toll: &Toll| self.meters.limit(&toll.limit).and_then(definition).is_none();
         self.watching.may_park && call.tolls.iter().any(is_unknown)
@@ -200,7 +200,6 @@ impl Scheduler {
     fn tell_unknown(&mut self, slot: CallSlot, call: &NewCall) {
         for meter in self.unknown_meters(slot) {
             let (limit, partition) = self.meters.name(meter);
-            let (limit, partition) = (limit.clone(), partition.cloned());
             let body = call.payload.body();
             let begins = body[..body.len().min(BEGINS_BYTES_MAX)].into();
             let at = self.watching.told.unwrap_or_default();
@@ -282,9 +281,9 @@ impl Scheduler {
         for (line, span) in waits.iter() {
             let Some(line) = self.calls.lines_at(slot).get(*line) else { continue };
             let (limit, _) = self.meters.name(line.meter);
-            match named.iter_mut().find(|(known, _)| known == limit) {
+            match named.iter_mut().find(|(known, _)| *known == limit) {
                 Some((_, known)) => *known = known.plus(*span),
-                None => named.push((limit.clone(), *span)),
+                None => named.push((limit, *span)),
             }
         }
         named.into()

@@ -75,7 +75,6 @@ impl Scheduler {
         let ways = (0..self.calls.lines_at(slot).len()).filter_map(|at| {
             let blocker = self.line((lane, head), at, now).way(head.is_senior, now)?;
             let (limit, partition) = self.meters.name(self.calls.lines_at(slot)[at].meter);
-            let (limit, partition) = (limit.clone(), partition.cloned());
             Some(Reason::Meter { limit, partition, blocker })
         });
         ways.collect()

@@ -311,7 +311,7 @@ impl Scheduler {
     }
 
     /// A limit changed: those it shuts out are set aside, the others at its meters try again.
-    pub(super) fn limit_changed(&mut self, limit: super::meters::LimitSlot, wakes_parked: bool) {
+    pub(super) fn limit_changed(&mut self, limit: super::limits::LimitSlot, wakes_parked: bool) {
         for meter in self.meters.of(limit) {
             self.meter_changed(meter, wakes_parked);
         }

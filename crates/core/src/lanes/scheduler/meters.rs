@@ -1,71 +1,33 @@
-//! Limits and their meters, and who stands at each.
+//! Meters, and who stands at each.
 
 use super::Hashing;
 use super::calls::{LaneSlot, MeterSlot, Rank, index, slot};
-use super::overrides::Overrides;
+use super::limits::{Home, LimitBook, LimitSlot};
 use super::sorted::Sorted;
 use super::standing::Refusals;
-use crate::contract::{LimitTotals, Tally};
+use crate::contract::{LimitTotals, MeterName, Tally};
 use crate::limit::Definition;
 use crate::meter::Meter;
-use crate::name::{LimitName, Partition};
+use crate::name::Partition;
 use crate::time::{Now, Timestamp};
 use crate::turn::Place;
 use hashbrown::HashTable;
 use slab::Slab;
 use smallvec::SmallVec;
+use smol_str::SmolStr;
 use std::collections::{BTreeSet, VecDeque};
 use std::hash::BuildHasher;
 use std::sync::Arc;
 
-/// Where a limit is kept.
-pub(super) type LimitSlot = u32;
 /// Where a queue is kept.
 pub(super) type QueueSlot = u32;
-
-/// How many definitions are compared with a new one.
-const RECENT_MAX: usize = 16;
-
-/// A limit, also one that was removed: calls may still owe there.
-#[derive(Debug, Clone)]
-pub(super) struct LimitBook {
-    pub(super) name: LimitName,
-    pub(super) definition: Option<Arc<Definition>>,
-    /// The one its meters were last used with.
-    pub(super) last: Option<Arc<Definition>>,
-    pub(super) is_paused: bool,
-    /// It came along with calls, and goes with them.
-    pub(super) is_transient: bool,
-    /// One, if it has no partitions.
-    pub(super) meters: SmallVec<[MeterSlot; 4]>,
-    /// Partitions with rules of their own.
-    pub(super) overrides: Overrides,
-    pub(super) totals: LimitTotals,
-}
-
-impl LimitBook {
-    /// The rules that a meter of it follows; `None` if it was removed.
-    pub(super) fn definition_of(&self, partition: Option<&Partition>) -> Option<&Definition> {
-        let common = self.definition.as_deref()?;
-        Some(self.own(partition).unwrap_or(common))
-    }
-
-    /// The rules that a meter of it was last used with.
-    pub(super) fn last_of(&self, partition: Option<&Partition>) -> Option<&Definition> {
-        self.own(partition).or(self.last.as_deref())
-    }
-
-    fn own(&self, partition: Option<&Partition>) -> Option<&Definition> {
-        self.overrides.get(partition?)
-    }
-}
 
 /// A meter, and who is at it.
 #[derive(Debug, Clone)]
 pub(super) struct MeterBook {
     pub(super) limit: LimitSlot,
-    /// Its place among the meters of its limit.
-    place: u32,
+    /// Its place among the meters of its limit, or among the keys.
+    pub(super) place: u32,
     /// Counts the meters that were ever made.
     pub(super) birth: u32,
     /// How many sets of tolls name it.
@@ -74,7 +36,10 @@ pub(super) struct MeterBook {
     pub(super) is_listed: bool,
     /// How many went from here in the claim that is being served.
     pub(super) granted: u32,
-    pub(super) partition: Option<Partition>,
+    /// Its partition, empty if it has none; of a key its name.
+    pub(super) label: SmolStr,
+    /// The rules of a key.
+    pub(super) rules: Option<Arc<Definition>>,
     /// `None`: as new.
     pub(super) meter: Option<Box<Meter>>,
     /// The start tag of the last that started: what fair queueing counts from.
@@ -87,6 +52,8 @@ pub(super) struct MeterBook {
     pub(super) crowds: SmallVec<[Crowd; 1]>,
     pub(super) senior: Option<LaneSlot>,
     pub(super) admitted: Tally,
+    /// How long calls waited at a key.
+    pub(super) waited_ns: u64,
 }
 
 /// The heads of one queue that stand at one meter.
@@ -135,6 +102,33 @@ impl Crowd {
 }
 
 impl MeterBook {
+    /// One that is as new, and nobody is at it.
+    pub(super) fn new(limit: LimitSlot, label: SmolStr, place: u32) -> Self {
+        Self {
+            limit,
+            place,
+            birth: 0,
+            owed: 0,
+            is_listed: false,
+            granted: 0,
+            label,
+            rules: None,
+            meter: None,
+            vtime: 0,
+            round: 0,
+            farthest: 0,
+            crowds: SmallVec::new(),
+            senior: None,
+            admitted: Tally::default(),
+            waited_ns: 0,
+        }
+    }
+
+    pub(super) fn partition(&self) -> Option<Partition> {
+        let is_one = !self.label.is_empty() && matches!(self.limit.home(), Home::Book(_));
+        is_one.then(|| Partition::of(self.label.clone()))
+    }
+
     pub(super) fn crowd(&self, queue: QueueSlot) -> Option<&Crowd> {
         self.crowds.iter().find(|crowd| crowd.queue == queue)
     }
@@ -187,13 +181,16 @@ impl MeterBook {
 #[derive(Debug, Clone, Default)]
 pub(super) struct Meters {
     pub(super) limits: Slab<LimitBook>,
-    by_name: HashTable<LimitSlot>,
-    meters: Slab<MeterBook>,
-    by_partition: HashTable<MeterSlot>,
-    hashing: Hashing,
+    /// The meters that are limits of their own.
+    pub(super) keys: Vec<MeterSlot>,
+    pub(super) by_name: HashTable<LimitSlot>,
+    pub(super) meters: Slab<MeterBook>,
+    /// The meters of limits with a book.
+    by_label: HashTable<MeterSlot>,
+    pub(super) hashing: Hashing,
     births: u32,
     /// The definitions that came last.
-    recent: VecDeque<Arc<Definition>>,
+    pub(super) recent: VecDeque<Arc<Definition>>,
     /// Heads that are set aside, by meter.
     parked: BTreeSet<(MeterSlot, LaneSlot)>,
     /// What happened at all limits, also those that are gone.
@@ -201,104 +198,10 @@ pub(super) struct Meters {
 }
 
 impl Meters {
-    pub(super) fn limit(&self, name: &str) -> Option<LimitSlot> {
-        let is_it = |slot: &LimitSlot| self.limits[index(*slot)].name.as_str() == name;
-        self.by_name.find(self.hashing.hash_one(name), is_it).copied()
-    }
-
-    pub(super) fn limits(&self) -> impl Iterator<Item = &LimitBook> {
-        self.limits.iter().map(|(_, book)| book)
-    }
-
-    pub(super) fn book(&self, limit: LimitSlot) -> &LimitBook {
-        &self.limits[index(limit)]
-    }
-
-    pub(super) fn book_mut(&mut self, limit: LimitSlot) -> &mut LimitBook {
-        &mut self.limits[index(limit)]
-    }
-
-    #[inline]
-    pub(super) fn definition(&self, meter: MeterSlot) -> Option<&Definition> {
-        let book = &self[meter];
-        self.limits[index(book.limit)].definition_of(book.partition.as_ref())
-    }
-
     /// The limit and the partition of a meter.
-    pub(super) fn name(&self, meter: MeterSlot) -> (&LimitName, Option<&Partition>) {
+    pub(super) fn name(&self, meter: MeterSlot) -> MeterName {
         let book = &self[meter];
-        (&self.limits[index(book.limit)].name, book.partition.as_ref())
-    }
-
-    pub(super) fn is_paused(&self, meter: MeterSlot) -> bool {
-        self.limits[index(self[meter].limit)].is_paused
-    }
-
-    /// Defines or removes a limit: its meters go over to the new rules.
-    pub(super) fn define(
-        &mut self,
-        name: &LimitName,
-        definition: Option<Definition>,
-        now: Now,
-    ) -> Option<LimitSlot> {
-        let definition = definition.map(|definition| self.shared(definition));
-        let found = self.limit(name);
-        let limit = found.or_else(|| definition.as_ref().map(|_| self.make_limit(name)))?;
-        let book = &mut self.limits[index(limit)];
-        if let (Some(last), Some(new)) = (&book.last, &definition)
-            && last != new
-        {
-            for meter in &book.meters {
-                let MeterBook { meter, partition, .. } = &mut self.meters[index(*meter)];
-                if let (Some(meter), None) = (meter, book.own(partition.as_ref())) {
-                    meter.carry(last, new, now);
-                }
-            }
-        }
-        if definition.is_some() {
-            book.last.clone_from(&definition);
-        }
-        book.definition = definition;
-        Some(limit)
-    }
-
-    /// A definition that limits share: where keys come by the million, they are alike.
-    fn shared(&mut self, definition: Definition) -> Arc<Definition> {
-        if let Some(known) = self.recent.iter().find(|known| ***known == definition) {
-            return known.clone();
-        }
-        let new = Arc::new(definition);
-        if self.recent.len() >= RECENT_MAX {
-            self.recent.pop_front();
-        }
-        self.recent.push_back(new.clone());
-        new
-    }
-
-    /// Gives a partition rules of its own, or takes them away: its meter goes over to what it follows
-    /// then.
-    pub(super) fn override_partition(
-        &mut self,
-        limit: LimitSlot,
-        partition: &Partition,
-        definition: Option<Definition>,
-        now: Now,
-    ) {
-        let found = self.find_at(limit, Some(partition));
-        let book = &mut self.limits[index(limit)];
-        let before = book.last_of(Some(partition)).cloned();
-        book.overrides.set(partition, definition);
-        let after = book.last_of(Some(partition));
-        let meter = found.and_then(|slot| self.meters[index(slot)].meter.as_mut());
-        if let (Some(meter), Some(before), Some(after)) = (meter, &before, after)
-            && before != after
-        {
-            meter.carry(before, after, now);
-        }
-    }
-
-    pub(super) fn set_paused(&mut self, limit: LimitSlot, is_paused: bool) {
-        self.limits[index(limit)].is_paused = is_paused;
+        (self.book(book.limit).to_name(), book.partition())
     }
 
     /// Sets a head aside at a meter.
@@ -318,39 +221,39 @@ impl Meters {
 
     /// All meters of a limit.
     pub(super) fn of(&self, limit: LimitSlot) -> Vec<MeterSlot> {
-        self.limits[index(limit)].meters.to_vec()
+        self.book(limit).meters().collect()
     }
 
-    /// The meter of a limit for a partition, made if there is none.
+    /// The meter of a limit for a partition, made if there is none; a key that gets one gets a book.
     pub(super) fn at(&mut self, limit: LimitSlot, partition: Option<&Partition>) -> MeterSlot {
-        let hash = self.hashing.hash_one((limit, partition));
-        if let Some(found) = self.found(hash, limit, partition) {
+        if let Some(found) = self.find_at(limit, partition) {
             return found;
         }
-        self.births = self.births.wrapping_add(1);
-        let (meters, hashing) = (&mut self.meters, &self.hashing);
-        let made = slot(meters.insert(MeterBook {
-            limit,
-            place: slot(self.limits[index(limit)].meters.len()),
-            birth: self.births,
-            owed: 0,
-            is_listed: false,
-            granted: 0,
-            partition: partition.cloned(),
-            meter: None,
-            vtime: 0,
-            round: 0,
-            farthest: 0,
-            crowds: SmallVec::new(),
-            senior: None,
-            admitted: Tally::default(),
-        }));
-        self.by_partition.insert_unique(hash, made, |slot| {
-            let book = &meters[index(*slot)];
-            hashing.hash_one((book.limit, book.partition.as_ref()))
-        });
-        self.limits[index(limit)].meters.push(made);
+        let at = self.in_a_book(limit);
+        let label = partition.map(|partition| partition.text().clone()).unwrap_or_default();
+        let place = slot(self.limits[at].meters.len());
+        let made = self.make_meter(|_| MeterBook::new(LimitSlot::book(at), label, place));
+        self.limits[at].meters.push(made);
+        self.label_meter(made);
         made
+    }
+
+    pub(super) fn make_meter(&mut self, make: impl FnOnce(MeterSlot) -> MeterBook) -> MeterSlot {
+        self.births = self.births.wrapping_add(1);
+        let vacant = self.meters.vacant_entry();
+        let made = slot(vacant.key());
+        vacant.insert(MeterBook { birth: self.births, ..make(made) });
+        made
+    }
+
+    /// A meter can be found by its limit and label from now on.
+    pub(super) fn label_meter(&mut self, meter: MeterSlot) {
+        let Self { meters, hashing, by_label, .. } = self;
+        let hash = |meter: &MeterSlot| {
+            let book = &meters[index(*meter)];
+            hashing.hash_one((book.limit, book.label.as_str()))
+        };
+        by_label.insert_unique(hash(&meter), meter, hash);
     }
 
     /// The meter of a limit for a partition.
@@ -364,27 +267,21 @@ impl Meters {
         limit: LimitSlot,
         partition: Option<&Partition>,
     ) -> Option<MeterSlot> {
-        self.found(self.hashing.hash_one((limit, partition)), limit, partition)
-    }
-
-    fn found(
-        &self,
-        hash: u64,
-        limit: LimitSlot,
-        partition: Option<&Partition>,
-    ) -> Option<MeterSlot> {
+        if let Home::Meter(meter) = limit.home() {
+            return partition.is_none().then_some(meter);
+        }
+        let label = partition.map_or("", |partition| partition.as_str());
         let is_it = |slot: &MeterSlot| {
             let book = &self.meters[index(*slot)];
-            book.limit == limit && book.partition.as_ref() == partition
+            book.limit == limit && book.label == label
         };
-        self.by_partition.find(hash, is_it).copied()
+        self.by_label.find(self.hashing.hash_one((limit, label)), is_it).copied()
     }
 
     /// Whether a meter could be forgotten without anyone noticing.
     pub(super) fn is_forgettable(&self, meter: MeterSlot, now: Now) -> bool {
         let book = &self[meter];
-        let last = self.limits[index(book.limit)].last_of(book.partition.as_ref());
-        let is_fresh = match (&book.meter, last) {
+        let is_fresh = match (&book.meter, self.last(meter)) {
             (Some(meter), Some(last)) => meter.is_forgettable(last, now),
             _ => true,
         };
@@ -393,22 +290,27 @@ impl Meters {
 
     /// Forgets a meter that nobody has anything to do with.
     pub(super) fn forget(&mut self, meter: MeterSlot) {
-        let MeterBook { limit, partition, place, .. } = self.meters.remove(index(meter));
-        let hash = self.hashing.hash_one((limit, partition.as_ref()));
-        if let Ok(found) = self.by_partition.find_entry(hash, |other| *other == meter) {
+        let limit = self[meter].limit;
+        let Home::Book(at) = limit.home() else {
+            self.unname_limit(limit);
+            self.take_key(meter);
+            self.meters.remove(index(meter));
+            return;
+        };
+        let MeterBook { label, place, .. } = self.meters.remove(index(meter));
+        let hash = self.hashing.hash_one((limit, label.as_str()));
+        if let Ok(found) = self.by_label.find_entry(hash, |other| *other == meter) {
             found.remove();
         }
-        let book = &mut self.limits[index(limit)];
+        let book = &mut self.limits[at];
         book.meters.swap_remove(index(place));
         if let Some(&moved) = book.meters.get(index(place)) {
             self.meters[index(moved)].place = place;
         }
+        let book = &self.limits[at];
         if book.meters.is_empty() && book.goes_with_calls() {
-            let hash = self.hashing.hash_one(book.name.as_str());
-            if let Ok(found) = self.by_name.find_entry(hash, |other| *other == limit) {
-                found.remove();
-            }
-            self.limits.remove(index(limit));
+            self.unname_limit(limit);
+            self.limits.remove(at);
         }
     }
 
@@ -421,26 +323,12 @@ impl Meters {
         self.meters.get(index(meter))
     }
 
-    /// Changes a meter under the rules it was last used with.
-    pub(super) fn change<T>(
-        &mut self,
-        meter: MeterSlot,
-        now: Now,
-        change: impl FnOnce(&mut Meter, &Definition) -> T,
-    ) -> Option<T> {
-        let book = &mut self.meters[index(meter)];
-        let definition = self.limits[index(book.limit)].last_of(book.partition.as_ref())?;
-        let fresh = || Box::new(Meter::new(definition, now.at));
-        let meter = book.meter.get_or_insert_with(fresh);
-        Some(change(meter, definition))
-    }
-
     /// The meters that are not as new, by name: what they let pass, and when. How that is written
     /// down may differ, for one that was as new in between may have been forgotten.
     #[cfg(test)]
     pub(super) fn lasting(&self, now: Now) -> Vec<String> {
         let spent = self.meters.iter().filter_map(|(slot, book)| {
-            let last = self.limits[index(book.limit)].last_of(book.partition.as_ref())?;
+            let last = self.last(self::slot(slot))?;
             let meter = book.meter.as_ref().filter(|meter| !meter.is_fresh(last, now))?;
             let opens = |(weight, seconds): (u64, u64)| {
                 let then = now.moved_to(now.at.plus(crate::time::Span::from_secs(seconds)));
@@ -451,36 +339,16 @@ impl Meters {
             Some(format!("{:?} {state:?}", self.name(self::slot(slot))))
         });
         let overrides = self.limits().flat_map(|limit| {
-            limit
-                .overrides
-                .iter()
-                .map(|(partition, own)| format!("{} {partition} {own:?}", limit.name))
+            let overrides = limit.overrides().into_iter().flat_map(|all| all.iter());
+            overrides.map(move |(partition, own)| format!("{} {partition} {own:?}", limit.name()))
         });
-        let there = self.limits().filter(|limit| !self.has_gone(limit, now)).map(|limit| {
-            let LimitBook { name, definition, is_paused, is_transient, .. } = limit;
-            format!("{name} {definition:?} {is_paused} {is_transient}")
+        let there = self.limits().filter(|limit| !self.has_gone(*limit, now)).map(|limit| {
+            let (name, definition) = (limit.name(), limit.definition());
+            format!("{name} {definition:?} {} {}", limit.is_paused(), limit.is_transient())
         });
         let mut written: Vec<_> = spent.chain(overrides).chain(there).collect();
         written.sort_unstable();
         written
-    }
-
-    /// A limit without rules.
-    pub(super) fn make_limit(&mut self, name: &LimitName) -> LimitSlot {
-        let limit = slot(self.limits.insert(LimitBook {
-            name: name.clone(),
-            definition: None,
-            last: None,
-            is_paused: false,
-            is_transient: false,
-            meters: SmallVec::new(),
-            overrides: Overrides::default(),
-            totals: LimitTotals::default(),
-        }));
-        let (limits, hashing) = (&self.limits, &self.hashing);
-        let hash = |slot: &LimitSlot| hashing.hash_one(limits[index(*slot)].name.as_str());
-        self.by_name.insert_unique(hash(&limit), limit, hash);
-        limit
     }
 }
 

@@ -28,7 +28,7 @@ impl Scheduler {
 
     /// The partitions of a limit that have rules of their own.
     pub(super) fn overrides(&self, limit: &LimitName) -> Option<&Overrides> {
-        self.meters.limit(limit).map(|limit| &self.meters.book(limit).overrides)
+        self.meters.limit(limit).and_then(|limit| self.meters.book(limit).overrides())
     }
 
     /// Lets nothing pass a meter for so long, at most a day.
@@ -76,7 +76,7 @@ impl Scheduler {
         now: Now,
     ) {
         let Some(limit) = self.meters.limit(limit) else { return };
-        self.meters.override_partition(limit, partition, definition.cloned(), now);
+        let limit = self.meters.override_partition(limit, partition, definition.cloned(), now);
         self.look_later(limit);
         if let Some(meter) = self.meters.find_at(limit, Some(partition)) {
             self.meter_changed(meter, true);

@@ -233,24 +233,24 @@ impl super::meters::Meters {
             if self.has_gone(limit, now) {
                 continue;
             }
-            let (name, last) = (limit.name.clone(), limit.last.as_deref().cloned());
+            let (name, last) = (limit.to_name(), limit.last().cloned());
             each(match last {
-                Some(definition) if limit.is_transient => {
+                Some(definition) if limit.is_transient() => {
                     Effect::LimitCame { name: name.clone(), definition, now }
                 }
                 definition => Effect::LimitDefined { name: name.clone(), definition, now },
             });
-            for (partition, definition) in limit.overrides.iter() {
+            for (partition, definition) in limit.overrides().into_iter().flat_map(|all| all.iter())
+            {
                 let (limit, partition) = (name.clone(), partition.clone());
                 let definition = Some(definition.clone());
                 each(Effect::PartitionDefined { limit, partition, definition, now });
             }
-            for slot in &limit.meters {
-                let last = limit.last_of(self[*slot].partition.as_ref());
-                let meter = self[*slot].meter.as_ref();
+            for slot in limit.meters() {
+                let (meter, last) = (self[slot].meter.as_ref(), self.last(slot));
                 let (Some(meter), Some(last)) = (meter, last) else { continue };
                 if !meter.is_forgettable(last, now) {
-                    let name = (limit.name.clone(), self[*slot].partition.clone());
+                    let name = self.name(slot);
                     let closed = meter.closed(now.at);
                     let closed = closed.map(|(until, reason)| (until, reason.into()));
                     let words = meter.to_words().into();
@@ -258,10 +258,10 @@ impl super::meters::Meters {
                 }
             }
             // One that calls wait for and nobody ever defined was said to be so already.
-            if limit.definition.is_none() && limit.last.is_some() {
+            if limit.definition().is_none() && limit.last().is_some() {
                 each(Effect::LimitDefined { name: name.clone(), definition: None, now });
             }
-            if limit.is_paused {
+            if limit.is_paused() {
                 each(Effect::Paused(Scope::Limit(name)));
             }
         }

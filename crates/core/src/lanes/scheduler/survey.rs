@@ -73,8 +73,7 @@ impl Scheduler {
         let stands_at = lane.head.and_then(|head| {
             let (Stand::At { line, .. } | Stand::Parked { line }) = head.stand else { return None };
             let line = self.calls.lines_at(head.call).get(line.index())?;
-            let (limit, partition) = self.meters.name(line.meter);
-            Some((limit.clone(), partition.cloned()))
+            Some(self.meters.name(line.meter))
         });
         let queue = self.lanes.queue(lane.queue).name.clone();
         LaneSurvey { queue, state: self.lane_state(slot), stands_at }
@@ -84,15 +83,14 @@ impl Scheduler {
     pub fn survey_meters(&self, most: usize, now: Now) -> Most<MeterSurvey> {
         let mut found = Vec::new();
         let mut more = 0;
-        for limit in self.meters.limits().filter(|limit| self.is_defined(limit, now)) {
-            for slot in limit.meters.iter().filter(|slot| self.is_used(**slot, now)) {
+        for limit in self.meters.limits().filter(|limit| self.is_defined(*limit, now)) {
+            for slot in limit.meters().filter(|slot| self.is_used(*slot, now)) {
                 if found.len() >= most {
                     more += 1;
                     continue;
                 }
-                let book = &self.meters[*slot];
-                let name = (limit.name.clone(), book.partition.clone());
-                let spent = book.meter.as_ref().zip(self.meters.definition(*slot));
+                let (book, name) = (&self.meters[slot], self.meters.name(slot));
+                let spent = book.meter.as_ref().zip(self.meters.definition(slot));
                 let blocker = spent.and_then(|(meter, rules)| meter.blocker(rules, 1, now));
                 let state = self.inspect(&name, now);
                 found.extend(state.map(|state| MeterSurvey { name, state, blocker }));
@@ -103,13 +101,8 @@ impl Scheduler {
 
     /// Limits that are defined. Costs a look at each limit.
     pub fn survey_limits(&self, most: usize, now: Now) -> Most<LimitView> {
-        let mut defined = self.meters.limits().filter(|limit| self.is_defined(limit, now));
-        let view = |limit: &super::meters::LimitBook| {
-            let definition = limit.definition.as_deref().cloned()?;
-            let (name, is_paused, totals) = (limit.name.clone(), limit.is_paused, limit.totals);
-            Some(LimitView { name, definition, is_paused, totals })
-        };
-        let found = defined.by_ref().take(most).filter_map(view).collect();
+        let mut defined = self.meters.limits().filter(|limit| self.is_defined(*limit, now));
+        let found = defined.by_ref().take(most).filter_map(|limit| limit.view()).collect();
         Most { found, more: defined.count() as u64 }
     }
 

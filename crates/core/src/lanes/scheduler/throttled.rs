@@ -60,12 +60,11 @@ impl Scheduler {
         let granted = u64::from(self.meters[meter].granted);
         let wanted = granted + crowd.standing.len() as u64;
         let (limit, partition) = self.meters.name(meter);
-        let counts = self.lanes.queue_mut(queue).counts.at_limit(limit);
+        let counts = self.lanes.queue_mut(queue).counts.at_limit(&limit);
         counts.wanted = counts.wanted.saturating_add(wanted);
         counts.granted = counts.granted.saturating_add(granted);
         let now = self.present;
         if self.watching.is_all() && self.watching.throttles.is_news(meter, queue, now.at) {
-            let (limit, partition) = (limit.clone(), partition.cloned());
             self.tell(head.call, now, What::Throttled { limit, partition, wanted, granted });
         }
     }

@@ -3,9 +3,11 @@
 
 use super::Scheduler;
 use super::calls::{CallSlot, MeterSlot};
+use super::limits::Home;
 use super::meters::Meters;
-use crate::contract::{Ask, LimitTotals, MeterName, Refusal, Tally};
+use crate::contract::{Ask, LimitTotals, MeterName, Refusal};
 use crate::lanes::event::LineWaits;
+use crate::time::Span;
 use crate::toll::Toll;
 
 impl Scheduler {
@@ -17,9 +19,7 @@ impl Scheduler {
         }
         for (line, span) in waits.iter() {
             if let Some(line) = lines.get(*line) {
-                let waited_ns = u128::from(span.as_nanos());
-                self.meters.totals_mut(line.meter).waited_ns += waited_ns;
-                self.meters.all_totals.waited_ns += waited_ns;
+                self.meters.wait_at(line.meter, *span);
             }
         }
     }
@@ -48,23 +48,31 @@ impl Scheduler {
 impl Meters {
     /// What was counted at a limit; nothing if there is none.
     pub(super) fn totals(&self, limit: &str) -> LimitTotals {
-        self.limit(limit).map_or_else(LimitTotals::default, |limit| self.book(limit).totals)
+        self.limit(limit).map_or_else(LimitTotals::default, |limit| self.book(limit).totals())
     }
 
     /// Whether an operator holds a limit back.
     pub(super) fn is_held_back(&self, limit: &str) -> bool {
-        self.limit(limit).is_some_and(|limit| self.book(limit).is_paused)
-    }
-
-    fn totals_mut(&mut self, meter: MeterSlot) -> &mut LimitTotals {
-        let limit = self[meter].limit;
-        &mut self.book_mut(limit).totals
+        self.limit(limit).is_some_and(|limit| self.book(limit).is_paused())
     }
 
     fn admit(&mut self, meter: MeterSlot, weight: u64) {
-        let admitted: &mut Tally = &mut self[meter].admitted;
-        admitted.add(weight);
-        self.totals_mut(meter).admitted.add(weight);
+        let book = &mut self[meter];
+        book.admitted.add(weight);
+        if let Home::Book(at) = book.limit.home() {
+            self.limits[at].totals.admitted.add(weight);
+        }
         self.all_totals.admitted.add(weight);
+    }
+
+    fn wait_at(&mut self, meter: MeterSlot, span: Span) {
+        self.all_totals.waited_ns += u128::from(span.as_nanos());
+        let book = &mut self[meter];
+        let limit = book.limit;
+        match (limit.home(), book.waited_ns.checked_add(span.as_nanos())) {
+            (Home::Meter(_), Some(sum)) => book.waited_ns = sum,
+            // In a book there is room for more than centuries.
+            _ => self.book_mut(limit).totals.waited_ns += u128::from(span.as_nanos()),
+        }
     }
 }

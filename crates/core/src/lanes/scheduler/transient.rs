@@ -3,7 +3,8 @@
 
 use super::Scheduler;
 use super::calls::MeterSlot;
-use super::meters::{LimitBook, LimitSlot, Meters};
+use super::limits::{Home, Known, LimitSlot};
+use super::meters::Meters;
 use crate::contract::{LimitTotals, Tally};
 use crate::lanes::act::Act;
 use crate::lanes::effect::Effect;
@@ -11,47 +12,44 @@ use crate::limit::Definition;
 use crate::name::{LimitName, Partition};
 use crate::time::Now;
 
-impl LimitBook {
-    /// Whether nothing is known of it but what its calls need.
-    pub(super) fn goes_with_calls(&self) -> bool {
-        self.is_transient && !self.is_paused && self.overrides.is_empty()
-    }
-
+impl Known<'_> {
     /// Whether it was defined in its own right.
-    fn stands(&self) -> bool {
-        self.definition.is_some() && !self.is_transient
+    fn stands(self) -> bool {
+        self.definition().is_some() && !self.is_transient()
     }
 }
 
 impl Meters {
-    /// A limit; if nobody ever defined it, one without rules that goes with the calls which owe there.
-    pub(super) fn limit_or_unknown(&mut self, name: &LimitName) -> LimitSlot {
-        self.limit(name).unwrap_or_else(|| {
-            let limit = self.make_limit(name);
-            self.book_mut(limit).is_transient = true;
-            limit
-        })
-    }
-
     /// Whether nobody defined the limit of a meter, or it was removed.
     pub(super) fn is_unknown(&self, meter: MeterSlot) -> bool {
-        self.book(self[meter].limit).definition.is_none()
+        self.book(self[meter].limit).definition().is_none()
     }
 
     /// Leaves a limit as one that nobody ever defined. Its meters are as new.
     pub(super) fn forget_rules(&mut self, name: &str) {
         let Some(limit) = self.limit(name) else { return };
-        let book = self.book_mut(limit);
-        (book.definition, book.last, book.totals) = (None, None, LimitTotals::default());
+        self.count_anew(limit);
+        if let Home::Book(at) = limit.home() {
+            self.limits[at].forget_rules();
+        }
         for meter in self.of(limit) {
-            let book = &mut self[meter];
-            (book.meter, book.admitted) = (None, Tally::default());
+            (self[meter].rules, self[meter].meter) = (None, None);
+        }
+    }
+
+    /// What was counted at a limit counts for nobody.
+    fn count_anew(&mut self, limit: LimitSlot) {
+        if let Home::Book(at) = limit.home() {
+            self.limits[at].totals = LimitTotals::default();
+        }
+        for meter in self.of(limit) {
+            (self[meter].admitted, self[meter].waited_ns) = (Tally::default(), 0);
         }
     }
 
     /// Whether a limit went with its calls.
-    pub(super) fn has_gone(&self, book: &LimitBook, now: Now) -> bool {
-        let is_left = || book.meters.iter().all(|meter| self.is_forgettable(*meter, now));
+    pub(super) fn has_gone(&self, book: Known<'_>, now: Now) -> bool {
+        let is_left = || book.meters().all(|meter| self.is_forgettable(meter, now));
         book.goes_with_calls() && is_left()
     }
 }
@@ -62,12 +60,12 @@ impl Scheduler {
     pub(super) fn there(&self, limit: &str, now: Now) -> Option<LimitSlot> {
         let slot = self.meters.limit(limit)?;
         let book = self.meters.book(slot);
-        (book.last.is_some() && !self.meters.has_gone(book, now)).then_some(slot)
+        (book.last().is_some() && !self.meters.has_gone(book, now)).then_some(slot)
     }
 
     /// Whether a limit is there and not removed.
-    pub(super) fn is_defined(&self, book: &LimitBook, now: Now) -> bool {
-        book.definition.is_some() && !self.meters.has_gone(book, now)
+    pub(super) fn is_defined(&self, book: Known<'_>, now: Now) -> bool {
+        book.definition().is_some() && !self.meters.has_gone(book, now)
     }
 
     /// The rules that a limit's meter for a partition follows; `None` if there is no such limit.
@@ -93,7 +91,7 @@ impl Scheduler {
         let known = self.there(limit, self.present).map(|limit| self.meters.book(limit));
         match known {
             Some(book) if book.stands() => book.definition_of(partition),
-            Some(book) => partition.and_then(|it| book.overrides.get(it)).or(Some(new)),
+            Some(book) => partition.and_then(|it| book.overrides()?.get(it)).or(Some(new)),
             None => Some(new),
         }
     }
@@ -102,9 +100,9 @@ impl Scheduler {
     pub(super) fn come(&mut self, name: LimitName, definition: Definition, now: Now) {
         let known = self.there(&name, now).map(|limit| self.meters.book(limit));
         // Said again if no call owes there: a checkpoint may be of when it had gone.
-        let is_owed = |book: &LimitBook| book.meters.iter().any(|it| self.meters[*it].owed > 0);
-        let is_said = |book: &LimitBook| {
-            let is_same = book.definition.as_deref() == Some(&definition);
+        let is_owed = |book: Known<'_>| book.meters().any(|it| self.meters[it].owed > 0);
+        let is_said = |book: Known<'_>| {
+            let is_same = book.definition() == Some(&definition);
             book.stands() || is_same && is_owed(book)
         };
         if known.is_some_and(is_said) {
@@ -119,7 +117,7 @@ impl Scheduler {
         if self.there(limit, now).is_none()
             && let Some(limit) = self.meters.limit(limit)
         {
-            self.meters.book_mut(limit).totals = LimitTotals::default();
+            self.meters.count_anew(limit);
         }
     }
 
@@ -128,7 +126,7 @@ impl Scheduler {
     pub(super) fn let_go(&mut self, act: &Act, now: Now) {
         for limit in act.new_calls().flat_map(|call| &call.tolls).map(|toll| &toll.limit) {
             // Also one of which nothing is left: where effects are applied again, something may be.
-            let is_awaited = |slot| self.meters.book(slot).last.is_none();
+            let is_awaited = |slot| self.meters.book(slot).last().is_none();
             let is_gone = self.there(limit, now).is_none()
                 && !self.meters.limit(limit).is_some_and(is_awaited);
             let comes = || act.define.iter().any(|(name, _)| name == limit);
@@ -147,8 +145,7 @@ impl Scheduler {
     }
 
     pub(super) fn came(&mut self, name: &LimitName, definition: &Definition, now: Now) {
-        let Some(limit) = self.meters.define(name, Some(definition.clone()), now) else { return };
-        self.meters.book_mut(limit).is_transient = true;
+        let limit = self.meters.come(name, definition, now);
         self.look_later(limit);
         self.limit_changed(limit, true);
     }
