@@ -1,5 +1,6 @@
 //! What a destination gets, what its answers mean, and what follows.
 
+use super::upstream::holding::Holding;
 use super::upstream::{Upstream, status};
 use super::{Pushed, reports, to};
 use serde_json::{Value, json};
@@ -70,6 +71,27 @@ async fn a_call_that_failed_is_tried_again_until_its_retries_are_spent_and_each_
     assert_eq!(ends(&history), [End::Dead]);
     let told: Vec<_> = reports(&history).iter().map(|it| it["body_text"].clone()).collect();
     assert_eq!(told, ["no", "no", "no"]);
+    pushed.close().await;
+}
+
+#[tokio::test]
+async fn the_connections_of_one_window_are_there_for_the_next() {
+    const WAVE: usize = 200;
+    let mut upstream = Holding::new().await;
+    let pushed = Pushed::new().await;
+    pushed.queue("q", to(upstream.url("/")), quick()).await;
+    for _ in 0..2 {
+        let calls = (0..WAVE).map(|lane| Call::new(lane.to_string()));
+        let ids = pushed.gate.enqueue_all("q", calls).await.unwrap();
+        for held in upstream.several(WAVE).await {
+            held.answer(status(200, &[], ""));
+        }
+        for id in ids {
+            assert_eq!(ends(&pushed.ended(id).await), [End::Done]);
+        }
+    }
+    // Each call of the first had one; of the second a few may come before theirs is back.
+    assert!(upstream.connections() < WAVE + WAVE / 2, "{}", upstream.connections());
     pushed.close().await;
 }
 

@@ -16,6 +16,7 @@ use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use tokio::net::TcpListener;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
@@ -52,7 +53,7 @@ impl Upstream {
     ) -> Self {
         let (tell, asked) = mpsc::unbounded_channel();
         let answers: Arc<Answers> = Arc::new(answers);
-        let (address, tasks) = serve(Arc::new(move |request| {
+        let (address, _, tasks) = serve(Arc::new(move |request| {
             let (tell, answers) = (tell.clone(), answers.clone());
             Box::pin(async move { answer(request, &tell, &*answers).await })
         }))
@@ -74,15 +75,17 @@ impl Upstream {
 type Answering = dyn Fn(Request<Incoming>) -> Answer + Send + Sync;
 type Answer = Pin<Box<dyn Future<Output = Response<Full<Bytes>>> + Send>>;
 
-/// Serves HTTP/1.1 at an address of this machine.
-async fn serve(answers: Arc<Answering>) -> (SocketAddr, JoinSet<()>) {
+/// Serves HTTP/1.1 at an address of this machine, and counts the connections that were made to it.
+async fn serve(answers: Arc<Answering>) -> (SocketAddr, Arc<AtomicUsize>, JoinSet<()>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
-    let mut tasks = JoinSet::new();
+    let (made, mut tasks) = (Arc::new(AtomicUsize::new(0)), JoinSet::new());
+    let count = made.clone();
     tasks.spawn(async move {
         let mut connections = JoinSet::new();
         loop {
             let (tcp, _) = listener.accept().await.unwrap();
+            count.fetch_add(1, Ordering::Relaxed);
             let answers = answers.clone();
             let service = service_fn(move |request| {
                 let answer = answers(request);
@@ -92,7 +95,7 @@ async fn serve(answers: Arc<Answering>) -> (SocketAddr, JoinSet<()>) {
             connections.spawn(async move { drop(serve.await) });
         }
     });
-    (address, tasks)
+    (address, made, tasks)
 }
 
 async fn answer(

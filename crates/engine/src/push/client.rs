@@ -27,8 +27,9 @@ use tollgate_core::Span;
 
 /// How long a connection waits for another request.
 const IDLE: Duration = Duration::from_secs(30);
-/// Most connections to one host that wait for another request.
-const IDLE_MAX: usize = 64;
+/// Most connections to one host that wait for another request: more than a host has at a time unless its limit is
+/// raised, or for each window that opens they would be made and closed again.
+const IDLE_MAX: usize = 512;
 /// How long an HTTP/2 connection may say nothing before it is asked whether it lives, and then to answer:
 /// what goes over one that is dead is late, and so is all that follows.
 const ALIVE: Duration = Duration::from_secs(10);

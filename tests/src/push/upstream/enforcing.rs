@@ -61,7 +61,7 @@ impl Enforcing {
             let books = kept.clone();
             Box::pin(async move { answer(request, held, &books).await })
         });
-        let (address, tasks) = serve(answers).await;
+        let (address, _, tasks) = serve(answers).await;
         Self { address, books, arrived, _tasks: tasks }
     }
 

@@ -7,12 +7,14 @@ use hyper::body::Bytes;
 use std::future::pending;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
 
 /// A server that ends when it is dropped.
 pub(crate) struct Holding {
     address: SocketAddr,
+    connections: Arc<AtomicUsize>,
     arrived: mpsc::UnboundedReceiver<Held>,
     _tasks: JoinSet<()>,
 }
@@ -26,7 +28,7 @@ pub(crate) struct Held {
 impl Holding {
     pub(crate) async fn new() -> Self {
         let (tell, arrived) = mpsc::unbounded_channel();
-        let (address, tasks) = serve(Arc::new(move |request| {
+        let (address, connections, tasks) = serve(Arc::new(move |request| {
             let tell = tell.clone();
             Box::pin(async move {
                 let (head, body) = request.into_parts();
@@ -45,7 +47,7 @@ impl Holding {
             })
         }))
         .await;
-        Self { address, arrived, _tasks: tasks }
+        Self { address, connections, arrived, _tasks: tasks }
     }
 
     pub(crate) fn url(&self, path: &str) -> String {
@@ -64,6 +66,11 @@ impl Holding {
             several.push(self.next().await);
         }
         several
+    }
+
+    /// How many connections were made to it.
+    pub(crate) fn connections(&self) -> usize {
+        self.connections.load(Ordering::Relaxed)
     }
 
     /// Whether all requests that came so far were taken.
