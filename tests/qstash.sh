@@ -115,7 +115,14 @@ fi
 export TOLLGATE_BIN=$binary
 if [[ -n $is_on_postgres ]]; then start_postgres; fi
 
+# Side by side, too. What the scenarios in Python print comes at the end, from a file without a name.
+heard=$(mktemp)
+exec 3<>"$heard"
+rm "$heard"
 status=0
+run_in_python &>/dev/fd/3 &
+in_python=$!
 run_in_node || status=$?
-run_in_python || status=$?
+wait "$in_python" || status=$?
+cat /dev/fd/3
 exit "$status"
