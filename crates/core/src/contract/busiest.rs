@@ -43,7 +43,8 @@ impl Among {
 
 /// Where a walk goes on: at which queue or limit, and how many of its lanes or meters are left, if it was
 /// come to. They are walked over from the last to the first: as one that goes leaves its place to the last,
-/// none that stays is passed over, though one may be come to twice.
+/// none that stays is passed over, though one may be come to twice. Limits that came along with calls are walked over
+/// from the first where limits are asked for, and one of them may be passed over as another goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Onward {
     pub(crate) owner: u32,

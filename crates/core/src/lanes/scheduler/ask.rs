@@ -266,8 +266,7 @@ impl Scheduler {
     pub(super) fn resolve(&mut self, tolls: &[Toll]) -> Vec<Line> {
         let mut lines: Vec<Line> = Vec::with_capacity(tolls.len());
         for toll in tolls {
-            let limit = self.meters.limit_or_unknown(&toll.limit);
-            let meter: MeterSlot = self.meters.at(limit, toll.partition.as_ref());
+            let meter: MeterSlot = self.meters.owed_at(&toll.limit, toll.partition.as_ref());
             match lines.iter_mut().find(|line| line.meter == meter) {
                 Some(line) => {
                     line.weight = line.weight.saturating_add(toll.weight);

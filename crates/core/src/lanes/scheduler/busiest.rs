@@ -28,8 +28,10 @@ impl<Owner> Part<Owner> {
     }
 }
 
-/// The owner of all keys.
-const KEYS: u32 = u32::MAX;
+/// The owner of all keys, where they come first; the book in slot 0 is owner 1.
+const KEYS_FIRST: u32 = 0;
+/// The same where they come last.
+const KEYS_LAST: u32 = u32::MAX;
 
 /// A meter in the order of all, as [`BusyMeters`] has them.
 type Placed<'a> = (Reverse<u64>, bool, &'a str, Option<Partition>, Option<MeterSlot>);
@@ -86,7 +88,7 @@ impl Scheduler {
 
     /// The busiest meters of limits, from there on; with `most` 0 the limits instead.
     pub fn busiest_meters(&self, among: &Among, most: usize, from: Onward, now: Now) -> BusyMeters {
-        let (parts, next) = self.limit_parts(among, from, now);
+        let (parts, next) = self.limit_parts(among, from, most == 0, now);
         let totals = self.meters.all_totals;
         if most == 0 {
             let limits = parts.iter().map(|part| self.busy_limit(part, now)).collect();
@@ -111,41 +113,59 @@ impl Scheduler {
         BusyMeters { limits: Vec::new(), meters: meters.collect(), totals, next }
     }
 
-    /// Some of the meters of limits, from there on: first of those with a book, then of the keys, which are one
-    /// owner together.
+    /// Some of the meters of limits, from there on. The keys are one owner together: the first, so that one that gets a
+    /// book meanwhile is not passed over; or the last where limits are asked for, since who takes some of them
+    /// wants those with a book, and of the keys the same as before.
     fn limit_parts(
         &self,
         among: &Among,
         from: Onward,
+        are_keys_last: bool,
         now: Now,
     ) -> (Vec<Part<LimitSlot>>, Option<Onward>) {
         let is_sought = |limit: Known<'_>| among.has(limit.name()) && self.is_defined(limit, now);
-        let key = |meter: MeterSlot| {
-            let owner = LimitSlot::key(meter);
+        let key = |meter: &MeterSlot| {
+            let owner = LimitSlot::key(*meter);
             let is_sought = is_sought(self.meters.book(owner));
             is_sought.then_some(Part { owner, begins: true, places: 0..1 })
         };
-        let (books, keys) = match among {
-            Among::All { .. } => (from.owner..slot(self.meters.books_end()), Some(KEYS)),
+        let keys = self.meters.keys();
+        if from.owner == KEYS_LAST {
+            let start = from.left.map_or(0, index).min(keys.len());
+            let end = start.saturating_add(BUSIEST_AT_ONCE).min(keys.len());
+            let next = Onward { owner: KEYS_LAST, left: Some(slot(end)) };
+            let parts = keys[start..end].iter().filter_map(key).collect();
+            return (parts, Some(next).filter(|_| end < keys.len()));
+        }
+        let (first, books) = match among {
+            Among::All { .. } => {
+                let first = from.owner == KEYS_FIRST && !are_keys_last;
+                let end = slot(self.meters.books_end()).saturating_add(1);
+                (first.then_some(KEYS_FIRST), from.owner.max(1)..end)
+            }
             Among::One(name) => match self.meters.limit(name).map(LimitSlot::home) {
-                Some(Home::Meter(meter)) => return (key(meter).into_iter().collect(), None),
-                Some(Home::Book(at)) => (one(Some(slot(at)), from), None),
-                None => (0..0, None),
+                Some(Home::Meter(meter)) => return (key(&meter).into_iter().collect(), None),
+                Some(Home::Book(at)) => (None, one(Some(slot(at).saturating_add(1)), from)),
+                None => (None, 0..0),
             },
         };
-        let length = |owner: u32| match owner {
-            KEYS => Some(self.meters.keys().len()),
-            book => {
-                let limit = self.meters.book_at(index(book)).filter(|limit| is_sought(*limit))?;
+        let length = |owner: u32| match index(owner).checked_sub(1) {
+            None => Some(keys.len()),
+            Some(at) => {
+                let limit = self.meters.book_at(at).filter(|limit| is_sought(*limit))?;
                 Some(limit.meters().count())
             }
         };
-        let (parts, next) = parts(books.chain(keys), from.left, length);
-        let parts = parts.into_iter().flat_map(|Part { owner, begins, places }| match owner {
-            KEYS => self.meters.keys()[places].iter().filter_map(|meter| key(*meter)).collect(),
-            book => vec![Part { owner: LimitSlot::book(index(book)), begins, places }],
+        let (parts, next) = parts(first.into_iter().chain(books), from.left, length);
+        let parts = parts.into_iter().flat_map(|Part { owner, begins, places }| {
+            match index(owner).checked_sub(1) {
+                None => keys[places].iter().filter_map(key).collect(),
+                Some(at) => vec![Part { owner: LimitSlot::book(at), begins, places }],
+            }
         });
-        (parts.collect(), next)
+        let are_left = are_keys_last && matches!(among, Among::All { .. }) && !keys.is_empty();
+        let last = Some(Onward { owner: KEYS_LAST, left: None }).filter(|_| are_left);
+        (parts.collect(), next.or(last))
     }
 
     fn placed(&self, owner: LimitSlot, meter: Option<MeterSlot>, now: Now) -> Placed<'_> {
@@ -342,6 +362,8 @@ mod tests {
             assert_eq!((told.len(), all.limits.len()), (limits, limits));
             let first = all.limits.first().map(|limit| limit.name.to_string());
             assert_eq!(first, (most == 0).then(|| standing.to_string()), "what operators defined");
+            let second = all.limits.get(1).map(|limit| limit.name.to_string());
+            assert_eq!(second, (most == 0).then(|| "0".to_owned()), "the same ones each time");
         }
         let one = Among::One("7".to_owned());
         let found = scheduler.busiest_meters(&one, 3, Onward::default(), now);

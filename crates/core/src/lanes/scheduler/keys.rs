@@ -6,7 +6,7 @@ use super::limits::{Home, LimitBook, LimitSlot};
 use super::meters::{MeterBook, Meters};
 use crate::contract::{LimitTotals, Tally};
 use crate::limit::Definition;
-use crate::name::LimitName;
+use crate::name::{LimitName, Partition};
 use crate::time::Now;
 use std::sync::Arc;
 
@@ -46,9 +46,24 @@ impl Meters {
         limit
     }
 
-    /// A limit; if nobody ever defined it, one without rules that goes with the calls which owe there.
-    pub(super) fn limit_or_unknown(&mut self, name: &LimitName) -> LimitSlot {
-        self.limit(name).unwrap_or_else(|| self.make_key(name, None))
+    /// The meter of a toll; if nobody ever defined its limit, of one without rules that goes with the calls
+    /// which owe there.
+    pub(super) fn owed_at(
+        &mut self,
+        limit: &LimitName,
+        partition: Option<&Partition>,
+    ) -> MeterSlot {
+        let limit = match (self.limit(limit), partition) {
+            (Some(known), _) => known,
+            (None, None) => self.make_key(limit, None),
+            // A key has a meter without a partition, where nobody owes then.
+            (None, Some(_)) => {
+                let book = self.make_limit(limit);
+                self.book_mut(book).is_transient = true;
+                book
+            }
+        };
+        self.at(limit, partition)
     }
 
     fn make_key(&mut self, name: &LimitName, rules: Option<Arc<Definition>>) -> LimitSlot {
@@ -94,8 +109,8 @@ impl Meters {
 mod tests {
     use super::*;
     use crate::contract::Ask;
-    use crate::lanes::act::Act;
-    use crate::lanes::call::NewCall;
+    use crate::lanes::act::{Act, Door};
+    use crate::lanes::call::{CallId, NewCall};
     use crate::lanes::claim::{Claim, Scope};
     use crate::lanes::queue::QueueSpec;
     use crate::lanes::scheduler::Scheduler;
@@ -170,6 +185,27 @@ mod tests {
             assert_eq!((its.standing, its.admitted), (state.standing, state.admitted));
             let recovered = Scheduler::recovered(&scheduler.take_effects());
             assert_eq!(recovered.lasting(now), scheduler.lasting(now));
+        }
+    }
+
+    #[test]
+    fn what_a_call_waits_for_at_a_limit_that_nobody_defined_goes_with_it() {
+        for partition in [None, Some("p")] {
+            let (mut scheduler, queue) = (Scheduler::new(), QueueName::new("q").unwrap());
+            scheduler.define_queue(&queue, QueueSpec::default(), seconds(0)).unwrap();
+            let call = NewCall {
+                tolls: tolls(partition),
+                ..NewCall::new(queue, LaneName::new("a").unwrap())
+            };
+            let act = Act { enqueue: vec![call], door: Door::Parks, ..Act::default() };
+            let _ = scheduler.act(act, seconds(0)).unwrap();
+            assert_eq!(scheduler.meters.count(), 1);
+            let cancel = vec![CallId(0)];
+            let _ = scheduler.act(Act { cancel, ..Act::default() }, seconds(1)).unwrap();
+            (2..9).for_each(|at| scheduler.advance(seconds(at)));
+            let left =
+                (scheduler.kept(), scheduler.meters.limits.len(), scheduler.meters.keys.len());
+            assert_eq!(left, (0, 0, 0), "{partition:?}");
         }
     }
 }

@@ -324,7 +324,7 @@ impl Meters {
     }
 
     /// A limit without rules, with a book.
-    fn make_limit(&mut self, name: &LimitName) -> LimitSlot {
+    pub(super) fn make_limit(&mut self, name: &LimitName) -> LimitSlot {
         let limit = LimitSlot::book(self.limits.insert(LimitBook::new(name.clone())));
         self.name_limit(limit);
         limit
