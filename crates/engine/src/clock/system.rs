@@ -27,9 +27,13 @@ const APART: u64 = 1 << 32;
 impl SystemClock {
     /// Limit time starts at the present wall time and goes on at monotonic speed.
     pub fn new() -> Self {
-        let source = quanta::Clock::new();
-        let (rate, apart) = (source.delta_as_nanos(0, TICKS), source.delta_as_nanos(0, APART));
-        let started = source.raw().wrapping_sub(APART);
+        Self::of(quanta::Clock::new())
+    }
+
+    fn of(source: quanta::Clock) -> Self {
+        let (rate, raw) = (source.delta_as_nanos(0, TICKS), source.raw());
+        let started = raw.saturating_sub(APART);
+        let apart = source.delta_as_nanos(started, raw);
         Self { started, epoch: read_wall().as_nanos().saturating_sub(apart), rate, source }
     }
 
@@ -50,7 +54,7 @@ impl Default for SystemClock {
 impl Clock for SystemClock {
     #[inline]
     fn now(&self) -> Timestamp {
-        let ticks = self.source.raw().wrapping_sub(self.started);
+        let ticks = self.source.raw().saturating_sub(self.started);
         Timestamp::from_nanos(self.epoch.wrapping_add(self.nanos(ticks)))
     }
 
@@ -147,6 +151,22 @@ fn read_wall() -> Timestamp {
 #[cfg(all(test, target_os = "linux"))]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_counter_that_is_behind_makes_no_leap() {
+        let (source, counter) = quanta::Clock::mock();
+        counter.increment(1_u64 << 40);
+        let clock = SystemClock::of(source);
+        let began = clock.now();
+        counter.increment(5_000_u64);
+        assert_eq!(clock.now().since(began), Span::from_nanos(5_000));
+        for behind in [6_000_u64, 1 << 39] {
+            counter.decrement(behind);
+            assert!(clock.now() < began, "of another core, or begun anew as a machine woke up");
+        }
+        counter.increment(1_u64 << 40);
+        assert!(clock.now() > began);
+    }
 
     #[test]
     fn the_exact_clock_goes_as_fast_as_its_source() {
