@@ -133,8 +133,8 @@ mod tests {
         vec![Toll { limit: key(), partition, weight: 1, hears_feedback: false }]
     }
 
-    /// Two calls in lanes of their own pay at a key that lets one pass a minute: one started, and the other
-    /// waits behind it for a minute before it does.
+    /// Three calls in lanes of their own pay at a key that lets one pass a minute: one started at once, the next
+    /// after its minute, and the last waits.
     fn used() -> Scheduler {
         let (mut scheduler, queue) = (Scheduler::new(), QueueName::new("q").unwrap());
         scheduler.define_queue(&queue, QueueSpec::default(), seconds(0)).unwrap();
