@@ -7,6 +7,7 @@ mod enqueued;
 mod failover;
 mod history;
 mod in_turn;
+mod levelled;
 mod load;
 mod pooled;
 mod rough;

@@ -114,6 +114,8 @@ pub struct Scheduler {
     woken: BTreeSet<QueueSlot>,
     /// Queues for which someone began or ceased to ask, if that is to be known elsewhere.
     asked: Vec<QueueSlot>,
+    /// How many effects there were when meters were levelled, if that is to be known elsewhere.
+    levelled: Vec<usize>,
     shares_asks: bool,
     /// Where the bodies of calls that ended were kept.
     freed: Vec<u64>,

@@ -67,7 +67,9 @@ impl Scheduler {
     pub fn advance(&mut self, now: Now) {
         self.now = self.now.max(now.at);
         self.present = now;
-        self.level();
+        if self.level() && self.shares_asks {
+            self.levelled.push(self.effects.len());
+        }
         while let Some(id) = pop_due(&mut self.timers.joins, |entry| entry.0 <= now.wall) {
             self.join(id.1, id.0);
         }

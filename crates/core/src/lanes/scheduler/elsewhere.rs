@@ -11,6 +11,13 @@ use crate::name::QueueName;
 use crate::time::{Now, Timestamp};
 
 impl Scheduler {
+    /// Levels the meters at which nobody stands, as it was done where others decide: before each entry of what
+    /// they wrote, and within it where they noted that ([`Self::take_levelled`]).
+    pub fn follow_level(&mut self, now: Now) {
+        self.catch_up(now);
+        self.level();
+    }
+
     /// Lets something happen that others decided just now, with the lanes up to date before it: so it is
     /// known how far each is served, as it is to those who decided. Once all of it has happened,
     /// [`Self::catch_up`] brings the lanes up to date.
@@ -33,10 +40,17 @@ impl Scheduler {
         self.rehead();
     }
 
-    /// From now on it is noted for which queues someone begins or ceases to ask: others who decide are
-    /// to know.
+    /// From now on it is noted for which queues someone begins or ceases to ask, and when meters are levelled:
+    /// others who decide are to know.
     pub fn share_asks(&mut self) {
         self.shares_asks = true;
+    }
+
+    /// Before which of the effects that are there meters were levelled, each once and in order: to be asked
+    /// with them.
+    pub fn take_levelled(&mut self) -> Vec<usize> {
+        self.levelled.dedup();
+        std::mem::take(&mut self.levelled)
     }
 
     /// The queues for which it changed since this was asked last until when someone asks for them here.

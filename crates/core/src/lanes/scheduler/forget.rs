@@ -27,15 +27,19 @@ impl Idle {
 
 impl Scheduler {
     /// A meter at which nobody stands counts from where its lanes were served farthest: whoever
-    /// comes next finds no one ahead, and nothing of its lanes needs to be remembered for it.
-    pub(super) fn level(&mut self) {
+    /// comes next finds no one ahead, and nothing of its lanes needs to be remembered for it. Says whether that was
+    /// news to one.
+    pub(super) fn level(&mut self) -> bool {
+        let mut is_news = false;
         while let Some(meter) = self.served.pop() {
             let is_left = |book: &super::meters::MeterBook| book.standing() == 0;
             if self.meters.get(meter).is_some_and(is_left) {
                 let book = &mut self.meters[meter];
+                is_news |= book.vtime < book.farthest;
                 book.vtime = book.vtime.max(book.farthest);
             }
         }
+        is_news
     }
 
     /// A meter was used: if no call that waits owes there, it may be forgotten in time.

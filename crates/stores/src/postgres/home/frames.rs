@@ -9,6 +9,7 @@ use tollgate_core::{QueueName, Timestamp};
 /// The first byte of a note; those of effects are lower.
 const HERE: u8 = 0xF4;
 const ASKED: u8 = 0xF5;
+const LEVELLED: u8 = 0xF6;
 
 /// What is wrong with bytes that are not records behind their lengths.
 const LENGTH: CodecError =
@@ -27,6 +28,8 @@ pub(super) enum Note {
     Here,
     /// Until when someone asks it for the calls of a queue, whatever was said before.
     Asked(QueueName, Timestamp),
+    /// Here the meters were levelled at which nobody stood.
+    Levelled,
 }
 
 /// Appends an effect.
@@ -38,6 +41,7 @@ pub(super) fn push(effect: &Effect, frames: &mut Vec<u8>) {
 pub(super) fn push_note(note: &Note, frames: &mut Vec<u8>) {
     framed(frames, |frames| match note {
         Note::Here => frames.push(HERE),
+        Note::Levelled => frames.push(LEVELLED),
         Note::Asked(queue, until) => {
             frames.push(ASKED);
             frames.extend(until.as_nanos().to_le_bytes());
@@ -66,6 +70,7 @@ pub(super) fn each(
         let record = record?;
         take(match record.split_first() {
             Some((&HERE, _)) => Frame::Note(Note::Here),
+            Some((&LEVELLED, _)) => Frame::Note(Note::Levelled),
             Some((&ASKED, said)) => Frame::Note(asked(said).ok_or(LENGTH)?),
             // A note that newer nodes write: it changes nothing that lasts.
             Some((HERE.., _)) => continue,
@@ -122,7 +127,7 @@ mod tests {
     fn what_is_written_is_read() {
         let queue = QueueName::new("q").unwrap();
         let until = Timestamp::from_nanos(7);
-        let notes = [Note::Here, Note::Asked(queue.clone(), until)];
+        let notes = [Note::Here, Note::Asked(queue.clone(), until), Note::Levelled];
         let effect = Effect::QueueRemoved(queue);
         let mut frames = Vec::new();
         notes.iter().for_each(|note| push_note(note, &mut frames));

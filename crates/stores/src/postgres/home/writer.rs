@@ -102,6 +102,15 @@ struct Cargo {
     followed: Vec<Event>,
 }
 
+impl Cargo {
+    /// Meters were levelled: before the first of it that goes without saying.
+    fn note_levelled(&mut self) {
+        if !self.batch.effects.is_empty() {
+            frames::push_note(&Note::Levelled, &mut self.batch.effects);
+        }
+    }
+}
+
 impl Writer {
     pub(super) fn new(means: Means, loaded: Loaded) -> Self {
         let node = means.node.load(Ordering::Relaxed);
@@ -333,7 +342,11 @@ impl Writer {
     fn record(&mut self, cargo: &mut Cargo) {
         let mut effects = std::mem::take(&mut self.effects);
         self.state.scheduler.swap_effects(&mut effects);
-        for mut effect in effects.drain(..) {
+        let mut levelled = self.state.scheduler.take_levelled().into_iter().peekable();
+        for (at, mut effect) in effects.drain(..).enumerate() {
+            if levelled.next_if_eq(&at).is_some() {
+                cargo.note_levelled();
+            }
             match &mut effect {
                 Effect::Accepted { id, call, .. } => {
                     cargo.batch.accept(*id, call);
@@ -351,6 +364,9 @@ impl Writer {
                 _ => {}
             }
             frames::push(&effect, &mut cargo.batch.effects);
+        }
+        if levelled.next().is_some() {
+            cargo.note_levelled();
         }
         self.effects = effects;
         self.record_events(cargo);

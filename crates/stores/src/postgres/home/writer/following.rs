@@ -1,6 +1,6 @@
 //! Catching up with what other nodes wrote: under the lock, before a round, and without it.
 
-use super::super::frames::{self, Frame};
+use super::super::frames::{self, Frame, Note};
 use super::super::link::{Begun, Entry, Link};
 use super::super::load;
 use super::{Writer, elapsing};
@@ -152,8 +152,10 @@ impl Writer {
             let now = self.means.clock.now().moved_to(limit_time);
             let (effects, mut changed) = (effects.unwrap_or_default(), Changed::default());
             self.means.growth.grow(effects.len() as u64);
+            self.state.scheduler.follow_level(now);
             let followed = frames::each(&effects, |frame| {
                 match frame {
+                    Frame::Note(Note::Levelled) => self.state.scheduler.follow_level(now),
                     Frame::Effect(effect) => {
                         changed.add(&effect);
                         self.state.follow(&effect, now);
