@@ -20,6 +20,7 @@ mod events;
 mod holds;
 mod in_turn;
 mod limits;
+mod line;
 mod nodes;
 mod operate;
 mod operation;

@@ -2,6 +2,7 @@
 //! wakes the next.
 
 use super::Parts;
+use super::line::{Line, Standing};
 use super::pulse::{Pulse, ended};
 use crate::error::Error;
 use parking_lot::Mutex;
@@ -10,7 +11,6 @@ use std::future::{Future, poll_fn};
 use std::pin::pin;
 use std::sync::Arc;
 use std::task::Poll;
-use tokio::sync::Notify;
 use tollgate_core::contract::Lanes;
 use tollgate_core::lanes::claim::CLAIM_MAX;
 use tollgate_core::lanes::{Claim, Claimed};
@@ -55,7 +55,7 @@ struct Left {
 
 #[derive(Default)]
 struct Queue {
-    line: Arc<Notify>,
+    line: Arc<Line>,
     /// Until when those who wait will, and how many of them.
     until: BTreeMap<Timestamp, usize>,
 }
@@ -64,7 +64,7 @@ impl Claims {
     /// Wakes the first who waits for calls of a queue.
     pub(super) fn wake(&self, queue: &QueueName) {
         if let Some(queue) = self.queues.lock().get(queue) {
-            queue.line.notify_one();
+            queue.line.wake();
         }
     }
 
@@ -80,7 +80,7 @@ impl Claims {
 
     /// Wakes everyone: the store will say nothing any more.
     pub(super) fn wake_all(&self) {
-        self.queues.lock().values().for_each(|queue| queue.line.notify_waiters());
+        self.queues.lock().values().for_each(|queue| queue.line.wake_all());
     }
 
     /// Tells of the queues that someone stopped asking for, and until when others still do; says when
@@ -120,7 +120,7 @@ impl Claims {
         all.told_at = all.told_at.min(who.told_at);
     }
 
-    /// Takes a place in the line of a queue until then.
+    /// Asks for a queue until then.
     pub(super) fn come(
         self: &Arc<Self>,
         queue: &QueueName,
@@ -133,39 +133,25 @@ impl Claims {
         let line = found.line.clone();
         drop(queues);
         let (claims, queue, pulse) = (self.clone(), queue.clone(), pulse.clone());
-        let (is_asking, is_woken, has_calls) = (false, false, false);
-        Claimer { claims, queue, until, line, pulse, is_asking, is_woken, has_calls }
+        Claimer { claims, queue, until, line, pulse, is_asking: false, has_calls: false }
     }
 }
 
-/// One who waits.
+/// One who asks.
 pub(super) struct Claimer {
     claims: Arc<Claims>,
     queue: QueueName,
     until: Timestamp,
-    line: Arc<Notify>,
+    line: Arc<Line>,
     pulse: Arc<Pulse>,
     /// The store was told that it waits.
     is_asking: bool,
-    /// It was woken and has not asked since: if it leaves, the next one is.
-    is_woken: bool,
     /// It leaves with calls.
     has_calls: bool,
 }
 
-impl Claimer {
-    /// The store has more than one could take.
-    fn wake_others(&self) {
-        self.line.notify_one();
-        self.line.notify_one();
-    }
-}
-
 impl Drop for Claimer {
     fn drop(&mut self) {
-        if self.is_woken {
-            self.line.notify_one();
-        }
         let mut queues = self.claims.queues.lock();
         let Some(queue) = queues.get_mut(&self.queue) else { return };
         if let Some(count) = queue.until.get_mut(&self.until) {
@@ -205,36 +191,40 @@ impl<S: Lanes> Parts<S> {
         let Patience { wait, lingers } = patience.into();
         let until = self.pulse.clock.now().plus(wait.min(WAIT_MAX));
         let mut claimer = self.claims.come(queue, until, &self.pulse);
+        let line = claimer.line.clone();
+        let mut standing = line.stand();
         loop {
+            standing.looks();
             let asks = until.since(self.pulse.clock.now());
             claimer.is_asking = !asks.is_zero();
             let claim = Claim { queue: queue.clone(), most, lease, asks: asks.plus(lingers) };
             let claimed = self.store.claim(claim).await?;
-            (claimer.is_woken, claimer.has_calls) = (false, !claimed.is_empty());
+            standing.looked();
             if claimed.len() >= most {
-                claimer.wake_others();
-            }
-            if !claimed.is_empty() || asks.is_zero() {
+                // The store has more than one could take.
+                drop(standing);
+                line.wake();
+                line.wake();
+                claimer.has_calls = true;
                 return Ok(claimed);
             }
-            self.woken_or_late(&mut claimer).await;
+            claimer.has_calls = !claimed.is_empty();
+            if claimer.has_calls || asks.is_zero() {
+                return Ok(claimed);
+            }
+            self.woken_or_late(&standing, until).await;
             if self.pulse.has_ended() {
                 return Err(ended().into());
             }
         }
     }
 
-    /// Waits until the claimer is woken, or has waited long enough.
-    async fn woken_or_late(&self, claimer: &mut Claimer) {
-        let line = claimer.line.clone();
-        let mut woken = pin!(line.notified());
-        let mut late = pin!(self.pulse.sleep_until(claimer.until));
-        poll_fn(|context| {
-            if woken.as_mut().poll(context).is_ready() {
-                claimer.is_woken = true;
-                return Poll::Ready(());
-            }
-            late.as_mut().poll(context)
+    /// Waits until who stands there is woken, or has waited long enough.
+    async fn woken_or_late(&self, standing: &Standing, until: Timestamp) {
+        let mut late = pin!(self.pulse.sleep_until(until));
+        poll_fn(|context| match standing.poll_woken(context) {
+            Poll::Ready(()) => Poll::Ready(()),
+            Poll::Pending => late.as_mut().poll(context),
         })
         .await;
     }
