@@ -169,6 +169,8 @@ impl Writer {
                 self.is_spoiled = true;
                 return Err(Trouble::Other(unreadable(seq, &error)));
             }
+            // Whatever comes next levels before anything else, with all that stand where they stand.
+            self.state.scheduler.catch_up(now);
             self.asks.hear_of(node, elapsing());
             self.last = (seq, node);
             self.written = self.written.max(limit_time);
