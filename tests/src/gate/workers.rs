@@ -193,6 +193,13 @@ async fn who_waits_longest_is_served_first() {
         }));
         tokio::task::yield_now().await;
     }
+    // Whoever of them is woken for nothing is asleep again once someone else is woken after that.
+    opened.gate().queue("other", QueueSpec::default()).await.unwrap();
+    let gate = opened.gate().clone();
+    let other = tokio::spawn(async move { gate.claim("other", 1, Span::from_secs(60)).await });
+    tokio::task::yield_now().await;
+    opened.gate().enqueue("other", call("lane", "x")).await.unwrap();
+    assert_eq!(patiently(other).await.unwrap().unwrap().len(), 1);
     for name in 0..3 {
         opened.gate().enqueue("q", call(&format!("lane {name}"), "x")).await.unwrap();
         assert_eq!(patiently(heard.recv()).await, Some((name, 1)));

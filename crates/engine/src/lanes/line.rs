@@ -1,7 +1,7 @@
 //! A line: who has stood in it longest is woken first, and keeps its place though it looks in vain.
 
 use parking_lot::Mutex;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
@@ -10,55 +10,44 @@ pub(super) struct Line {
     places: Mutex<Places>,
 }
 
+/// Places, by their number. One that is in neither book is woken.
 #[derive(Default)]
 struct Places {
-    taken: BTreeMap<u64, Place>,
     next: u64,
-}
-
-#[derive(Default)]
-struct Place {
-    /// There may be something that it has not looked for.
-    is_woken: bool,
-    waker: Option<Waker>,
+    asleep: BTreeMap<u64, Waker>,
+    /// Who looks for what there is, or has just looked.
+    looking: BTreeSet<u64>,
 }
 
 impl Line {
-    /// Takes the last place.
+    /// Takes the last place. Whoever comes looks first.
     pub(super) fn stand(self: &Arc<Self>) -> Standing {
         let mut places = self.places.lock();
         let number = places.next;
         places.next += 1;
-        places.taken.insert(number, Place::default());
-        Standing { line: self.clone(), number, is_looking: false }
+        places.looking.insert(number);
+        Standing { line: self.clone(), number, is_owing: false }
     }
 
-    /// Wakes the first who is not woken yet. If all are, or nobody is there, whoever looks next finds what there
-    /// is.
+    /// Wakes the first who sleeps. If nobody does, the first of those who look is to look again: it may have come
+    /// too early. If there is none who is not woken, whoever looks next finds what there is.
     pub(super) fn wake(&self) {
-        let waker = {
-            let mut places = self.places.lock();
-            let first = places.taken.values_mut().find(|place| !place.is_woken);
-            first.and_then(|place| {
-                place.is_woken = true;
-                place.waker.take()
-            })
-        };
-        waker.into_iter().for_each(Waker::wake);
+        let mut places = self.places.lock();
+        let first = places.asleep.pop_first();
+        if first.is_none() {
+            places.looking.pop_first();
+        }
+        drop(places);
+        first.into_iter().for_each(|(_, waker)| waker.wake());
     }
 
     /// Wakes everyone.
     pub(super) fn wake_all(&self) {
-        let wakers: Vec<Waker> = {
-            let mut places = self.places.lock();
-            let all = places.taken.values_mut();
-            all.filter_map(|place| {
-                place.is_woken = true;
-                place.waker.take()
-            })
-            .collect()
-        };
-        wakers.into_iter().for_each(Waker::wake);
+        let mut places = self.places.lock();
+        places.looking.clear();
+        let asleep = std::mem::take(&mut places.asleep);
+        drop(places);
+        asleep.into_values().for_each(Waker::wake);
     }
 }
 
@@ -66,41 +55,43 @@ impl Line {
 pub(super) struct Standing {
     line: Arc<Line>,
     number: u64,
-    /// It was woken, and looks for that.
-    is_looking: bool,
+    /// It was woken, and has not looked for all there is.
+    is_owing: bool,
 }
 
 impl Standing {
     /// It is about to look for what there is: what it was woken for is among that.
     pub(super) fn looks(&mut self) {
         let mut places = self.line.places.lock();
-        if let Some(place) = places.taken.get_mut(&self.number) {
-            self.is_looking |= std::mem::take(&mut place.is_woken);
-        }
+        let slept = places.asleep.remove(&self.number);
+        self.is_owing |= places.looking.insert(self.number) && slept.is_none();
+        drop((places, slept));
     }
 
     /// It has looked.
     pub(super) fn looked(&mut self) {
-        self.is_looking = false;
+        self.is_owing = false;
     }
 
     /// Waits until it is woken.
     pub(super) fn poll_woken(&self, context: &mut Context<'_>) -> Poll<()> {
         let mut places = self.line.places.lock();
-        match places.taken.get_mut(&self.number) {
-            Some(place) if !place.is_woken => {
-                place.waker = Some(context.waker().clone());
-                Poll::Pending
-            }
-            _ => Poll::Ready(()),
+        if !places.looking.remove(&self.number) && !places.asleep.contains_key(&self.number) {
+            return Poll::Ready(());
         }
+        let before = places.asleep.insert(self.number, context.waker().clone());
+        drop((places, before));
+        Poll::Pending
     }
 }
 
 impl Drop for Standing {
     fn drop(&mut self) {
-        let place = self.line.places.lock().taken.remove(&self.number);
-        if self.is_looking || place.is_some_and(|place| place.is_woken) {
+        let mut places = self.line.places.lock();
+        let slept = places.asleep.remove(&self.number);
+        let is_woken = !places.looking.remove(&self.number) && slept.is_none();
+        drop((places, slept));
+        if is_woken || self.is_owing {
             self.line.wake();
         }
     }
@@ -114,10 +105,11 @@ mod tests {
         standing.poll_woken(&mut Context::from_waker(Waker::noop())).is_ready()
     }
 
-    /// A line in which so many stand.
+    /// A line in which so many sleep.
     fn line(count: usize) -> (Arc<Line>, Vec<Standing>) {
         let line = Arc::new(Line::default());
-        let standing = (0..count).map(|_| line.stand()).collect();
+        let standing: Vec<_> = (0..count).map(|_| line.stand()).collect();
+        assert!(!standing.iter().any(is_woken));
         (line, standing)
     }
 
@@ -129,18 +121,19 @@ mod tests {
             assert_eq!((is_woken(&all[0]), is_woken(&all[1])), (true, false));
             all[0].looks();
             all[0].looked();
+            assert!(!is_woken(&all[0]));
         }
     }
 
     #[test]
-    fn who_is_woken_while_it_looks_is_to_look_again() {
+    fn who_sleeps_does_not_wait_for_who_looks() {
         let (line, mut all) = line(2);
         all[0].looks();
         line.wake();
-        all[0].looked();
-        assert!(is_woken(&all[0]));
+        assert!(is_woken(&all[1]), "the first may look for long");
         line.wake();
-        assert!(is_woken(&all[1]), "the first is woken already");
+        all[0].looked();
+        assert!(is_woken(&all[0]), "what it may have missed it looks for again");
     }
 
     #[test]
