@@ -36,17 +36,18 @@ impl Seat {
         }
     }
 
-    /// The caller holds no lock: a call that is not there any more hands its pass back.
-    pub(super) fn give(&self, answer: Result<Pass, Error>) {
+    /// Says who is to be woken for it. The caller holds no lock: a call that is not there any more hands its
+    /// pass back.
+    pub(super) fn give(&self, answer: Result<Pass, Error>) -> Option<Waker> {
         let mut state = self.state.lock();
         if let State::Abandoned = *state {
             drop(state);
-            return hand_back(answer);
+            hand_back(answer);
+            return None;
         }
-        let before = std::mem::replace(&mut *state, State::Answered(answer));
-        drop(state);
-        if let State::Waiting(waker) = before {
-            waker.wake();
+        match std::mem::replace(&mut *state, State::Answered(answer)) {
+            State::Waiting(waker) => Some(waker),
+            _ => None,
         }
     }
 
@@ -80,7 +81,7 @@ mod tests {
         let seat = Seat::default();
         seat.abandon();
         assert!(limiter.consume(global("api")).is_err());
-        seat.give(answer);
+        assert!(seat.give(answer).is_none());
         let _ = limiter.consume(global("api")).unwrap();
     }
 }
