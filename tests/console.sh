@@ -58,4 +58,4 @@ for file in "$console"/test/*.test.mjs; do
   name=$(basename "$file" .test.mjs)
   if [[ $# -eq 0 || " $* " == *" $name "* ]]; then scenarios+=("$file"); fi
 done
-timeout "$SECONDS_MAX" node --test --test-concurrency "$SIDE_BY_SIDE" --test-reporter spec "${scenarios[@]}"
+timeout --foreground "$SECONDS_MAX" node --test --test-concurrency "$SIDE_BY_SIDE" --test-reporter spec "${scenarios[@]}"

@@ -57,7 +57,7 @@ run_in_node() {
   local files
   mapfile -t files < <(wanted_of '*.test.mjs')
   [[ ${#files[@]} -eq 0 ]] && return
-  timeout "$SECONDS_MAX" node --test --test-concurrency "$SIDE_BY_SIDE" --test-reporter spec "${files[@]}"
+  timeout --foreground "$SECONDS_MAX" node --test --test-concurrency "$SIDE_BY_SIDE" --test-reporter spec "${files[@]}"
 }
 
 run_in_python() {
@@ -66,7 +66,7 @@ run_in_python() {
   [[ ${#modules[@]} -eq 0 ]] && return
   # Buffered, for the SDK prints every page of logs that it reads. -B, to leave nothing beside the sources.
   cd "$scenarios"
-  timeout "$SECONDS_MAX" "$venv/bin/python" -B -m unittest --buffer "${modules[@]}"
+  timeout --foreground "$SECONDS_MAX" "$venv/bin/python" -B -m unittest --buffer "${modules[@]}"
 }
 
 # Starts a PostgreSQL that only files in a folder of its own lead to, until the script ends.

@@ -52,7 +52,7 @@ export TOLLGATE_URL=${line#tollgate listens on }
 # What schemathesis leaves behind goes with the folder. Streams of events do not end.
 cd "$scratch"
 status=0
-SCHEMATHESIS_HOOKS=$hooks timeout "$SECONDS_MAX" \
+SCHEMATHESIS_HOOKS=$hooks timeout --foreground "$SECONDS_MAX" \
   "$venv/bin/schemathesis" run "$TOLLGATE_URL/openapi.json" --checks "$CHECKS" --exclude-operation-id followEvents \
   --phases examples,coverage,fuzzing --max-examples "$EXAMPLES" --seed "$SEED" --continue-on-failure --warnings off \
   --request-timeout 20 "$@" || status=$?
