@@ -13,6 +13,10 @@ import { once } from "node:events";
 import { Destination, PATIENCE_MS } from "./receiver.mjs";
 
 const { QSTASH_PACKAGES, STORE_OF_SCENARIOS, TOLLGATE_BIN } = process.env;
+
+// How far a store's clock may be behind ours: that of PostgreSQL goes on from what the server said last, and is
+// behind by as long as that was on its way.
+export const BEHIND_MS = STORE_OF_SCENARIOS ? 1_000 : 1;
 if (!QSTASH_PACKAGES || !TOLLGATE_BIN) throw new Error("run scenarios with tests/qstash.sh, which installs the SDK");
 
 // The SDK, resolved from where it was installed.

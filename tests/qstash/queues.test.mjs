@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
-import { count, eventually, refused, SIDE_BY_SIDE, World } from "./harness.mjs";
+import { BEHIND_MS, count, eventually, refused, SIDE_BY_SIDE, World } from "./harness.mjs";
 
 describe("queues", SIDE_BY_SIDE, () => {
   let world;
@@ -16,7 +16,7 @@ describe("queues", SIDE_BY_SIDE, () => {
     await queue.upsert({ parallelism: 3 });
     const made = await queue.get();
     assert.deepEqual([made.name, made.parallelism, made.paused, made.lag], ["managed", 3, false, 0]);
-    assert(made.createdAt >= asked - 1 && made.updatedAt >= made.createdAt);
+    assert(made.createdAt >= asked - BEHIND_MS && made.updatedAt >= made.createdAt);
     await queue.upsert({ parallelism: 1, paused: true });
     const changed = await queue.get();
     assert.deepEqual([changed.parallelism, changed.paused], [1, true]);

@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
-import { refused, SIDE_BY_SIDE, World } from "./harness.mjs";
+import { BEHIND_MS, refused, SIDE_BY_SIDE, World } from "./harness.mjs";
 
 const DAILY = "0 9 * * *";
 
@@ -56,7 +56,7 @@ describe("schedules", SIDE_BY_SIDE, () => {
     };
     for (const [name, value] of Object.entries(expected)) assert.deepEqual(schedule[name], value, name);
     assert.deepEqual(schedule.header, { "Content-Type": ["text/plain"], "X-Own": ["mine"] });
-    assert(schedule.createdAt >= asked - 1 && schedule.createdAt <= Date.now() + 1);
+    assert(schedule.createdAt >= asked - BEHIND_MS && schedule.createdAt <= Date.now() + 1);
     assert((await schedules.list()).some((other) => other.scheduleId === scheduleId));
   });
 
