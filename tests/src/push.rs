@@ -6,6 +6,7 @@ mod delivering;
 mod encrypted;
 mod mannered;
 mod signed;
+mod standstill;
 pub(crate) mod upstream;
 mod within;
 
