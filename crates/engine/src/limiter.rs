@@ -139,6 +139,11 @@ impl Inner {
         }
     }
 
+    /// Whether it goes by the exact clock.
+    pub(crate) fn is_exact(&self) -> bool {
+        matches!(self.dial, Dial::Exact(_))
+    }
+
     /// The next place in the order of arrival.
     pub(crate) fn next_arrival(&self) -> u64 {
         self.arrivals.fetch_add(1, Ordering::Relaxed)

@@ -4,6 +4,7 @@
 //! touched by asks that are granted or refused at once.
 
 mod crowd;
+mod relay;
 mod seat;
 mod timer;
 
@@ -18,9 +19,9 @@ use crate::pass::Pass;
 pub(crate) use crowd::HeadId;
 use crowd::{CrowdId, Crowds, Due, Head, Newcomer};
 use parking_lot::{Mutex, MutexGuard};
+use relay::{Relays, tell};
 use smallvec::SmallVec;
 use std::sync::Arc;
-use std::task::Waker;
 use timer::Timer;
 use tollgate_core::turn::{Judgement, judge};
 use tollgate_core::{Blocker, Cause, Now, Opening, Place, Span, Timestamp};
@@ -136,8 +137,8 @@ impl Inner {
     }
 
     /// Serves every meter whose time has come, and refuses those who waited too long. Says when to
-    /// look again.
-    fn run_due(self: &Arc<Self>) -> Option<Timestamp> {
+    /// look again, and who is woken then if nobody did before.
+    fn run_due(self: &Arc<Self>) -> (Option<Timestamp>, Relays) {
         let mut crowds = self.turns.crowds.lock();
         let mut news = News::new();
         let now = self.settings.clock.both();
@@ -150,12 +151,24 @@ impl Inner {
         // What comes due sooner from here on rings.
         let next = crowds.arm();
         drop(crowds);
-        tell(news);
+        let relays = self.tell_in_turn(news);
         let now = self.settings.clock.now();
-        next.map(|(at, slack)| {
+        let next = next.map(|(at, slack)| {
             // What came due meanwhile is not put off.
             if at <= now { at } else { at.max(now.plus(GRAIN).min(at.plus(slack))) }
-        })
+        });
+        let latest = (!relays.is_done()).then(|| now.plus(GRAIN));
+        (next.into_iter().chain(latest).min(), relays)
+    }
+
+    /// Tells everyone, in a way that takes the least of the processor's time. Who waits on a clock that may
+    /// stand still is told by the timer itself: nobody else is certain to.
+    fn tell_in_turn(&self, news: News) -> Relays {
+        if self.is_exact() {
+            return Relays::tell(news);
+        }
+        tell(news);
+        Relays::default()
     }
 
     /// Starts those at a meter who can, in order, up to the first who must wait here.
@@ -304,11 +317,4 @@ impl Inner {
 
 fn is_impossible(blocker: Blocker) -> bool {
     matches!(blocker.cause, Cause::Impossible | Cause::Missing)
-}
-
-/// First all answers, then all who are woken: the first of them begins at once on another core.
-fn tell(news: News) {
-    let wakers: SmallVec<[Waker; 16]> =
-        news.into_iter().filter_map(|(seat, answer)| seat.give(answer)).collect();
-    wakers.into_iter().for_each(Waker::wake);
 }

@@ -1,8 +1,8 @@
 //! How much of a rate reaches those who wait for it.
 
 use crate::world::{PATIENCE, Waiter, World, seconds};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex};
 use tollgate::{Bell, Clock, Limit, ManualClock, Span, SystemClock, Timestamp, Tollgate, global};
 
 const RATE: u64 = 2_000;
@@ -89,6 +89,70 @@ async fn the_machines_own_clock_delivers_the_rate_and_no_more() {
     let took = clock.now().since(began);
     assert!(took >= seconds(1), "{took} for a second's calls: too fast");
     assert!(took <= Span::from_millis(1_250), "{took} for a second's calls: too slow");
+}
+
+/// A gate on the machine's own clock, and a limit at which nothing passes until so many do at once.
+async fn in_one_wave(calls: u64) -> Tollgate {
+    let gate = Tollgate::builder().clock(SystemClock::new()).memory();
+    gate.limit("api", Limit::fixed_window(calls, Span::from_millis(100))).await.unwrap();
+    drop(gate.consume(global("api").weight(calls)).await.unwrap());
+    gate
+}
+
+/// Lets a call wait in a task of its own, and do something as it starts.
+fn start(gate: &Tollgate, act: impl FnOnce() + Send + 'static) -> tokio::task::JoinHandle<()> {
+    let gate = gate.clone();
+    tokio::spawn(async move {
+        let _pass = gate.acquire(global("api")).await.unwrap();
+        act();
+    })
+}
+
+async fn all_ended(tasks: impl IntoIterator<Item = tokio::task::JoinHandle<()>>) {
+    for task in tasks {
+        tokio::time::timeout(PATIENCE, task).await.unwrap().unwrap();
+    }
+}
+
+/// Also on a worker that would run first whom it woke last.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn calls_that_are_woken_together_start_in_their_order() {
+    let (gate, started) = (in_one_wave(8).await, Arc::new(Mutex::new(Vec::new())));
+    let tasks = (0..8).map(|number| {
+        let started = started.clone();
+        start(&gate, move || started.lock().unwrap().push(number))
+    });
+    let tasks: Vec<_> = tasks.collect();
+    all_ended(tasks).await;
+    assert_eq!(*started.lock().unwrap(), (0..8).collect::<Vec<_>>());
+}
+
+/// Each keeps a worker until all have started.
+#[tokio::test(flavor = "multi_thread", worker_threads = 3)]
+async fn a_call_that_keeps_its_worker_busy_holds_back_no_other() {
+    let (gate, started) = (in_one_wave(3).await, Arc::new((Mutex::new(0), Condvar::new())));
+    let tasks = (0..3).map(|_| {
+        let started = started.clone();
+        start(&gate, move || {
+            let (count, changed) = &*started;
+            let mut count = count.lock().unwrap();
+            *count += 1;
+            changed.notify_all();
+            let waited = changed.wait_timeout_while(count, PATIENCE, |count| *count < 3);
+            assert!(!waited.unwrap().1.timed_out(), "some did not start");
+        })
+    });
+    let tasks: Vec<_> = tasks.collect();
+    all_ended(tasks).await;
+}
+
+/// Whoever comes next is woken although the first never looks.
+#[tokio::test]
+async fn a_call_that_is_not_polled_holds_back_no_other() {
+    let gate = in_one_wave(2).await;
+    let first = Waiter::stand(gate.acquire(global("api")));
+    all_ended([start(&gate, || {})]).await;
+    drop(first);
 }
 
 /// Nothing is lost between two waits, either: one caller after the other.

@@ -1,8 +1,10 @@
 //! Where one waiting call's answer is put, and who is woken by it.
 
+use super::relay::Relay;
 use crate::error::Error;
 use crate::pass::Pass;
 use parking_lot::Mutex;
+use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
 #[derive(Default)]
@@ -15,7 +17,8 @@ enum State {
     #[default]
     Empty,
     Waiting(Waker),
-    Answered(Result<Pass, Error>),
+    /// With those whom it wakes who comes for the answer.
+    Answered(Result<Pass, Error>, Option<Arc<Relay>>),
     /// Nobody will come for the answer.
     Abandoned,
 }
@@ -24,7 +27,11 @@ impl Seat {
     pub(crate) fn poll(&self, context: &Context<'_>) -> Poll<Result<Pass, Error>> {
         let mut state = self.state.lock();
         match std::mem::take(&mut *state) {
-            State::Answered(answer) => Poll::Ready(answer),
+            State::Answered(answer, relay) => {
+                drop(state);
+                relay.iter().for_each(|relay| relay.wake());
+                Poll::Ready(answer)
+            }
             State::Waiting(waker) if waker.will_wake(context.waker()) => {
                 *state = State::Waiting(waker);
                 Poll::Pending
@@ -38,14 +45,18 @@ impl Seat {
 
     /// Says who is to be woken for it. The caller holds no lock: a call that is not there any more hands its
     /// pass back.
-    pub(super) fn give(&self, answer: Result<Pass, Error>) -> Option<Waker> {
+    pub(super) fn give(
+        &self,
+        answer: Result<Pass, Error>,
+        relay: Option<Arc<Relay>>,
+    ) -> Option<Waker> {
         let mut state = self.state.lock();
         if let State::Abandoned = *state {
             drop(state);
             hand_back(answer);
             return None;
         }
-        match std::mem::replace(&mut *state, State::Answered(answer)) {
+        match std::mem::replace(&mut *state, State::Answered(answer, relay)) {
             State::Waiting(waker) => Some(waker),
             _ => None,
         }
@@ -54,7 +65,8 @@ impl Seat {
     /// The call is gone. What was paid for it, now or later, is handed back.
     pub(crate) fn abandon(&self) {
         let before = std::mem::replace(&mut *self.state.lock(), State::Abandoned);
-        if let State::Answered(answer) = before {
+        if let State::Answered(answer, relay) = before {
+            relay.iter().for_each(|relay| relay.wake());
             hand_back(answer);
         }
     }
@@ -81,7 +93,7 @@ mod tests {
         let seat = Seat::default();
         seat.abandon();
         assert!(limiter.consume(global("api")).is_err());
-        assert!(seat.give(answer).is_none());
+        assert!(seat.give(answer, None).is_none());
         let _ = limiter.consume(global("api")).unwrap();
     }
 }

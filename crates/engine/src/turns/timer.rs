@@ -42,9 +42,10 @@ impl Drop for Timer {
 
 fn run(bell: &Arc<Bell>, inner: &Weak<Inner>) {
     while let Some(alive) = inner.upgrade() {
-        let deadline = alive.run_due();
+        let (deadline, relays) = alive.run_due();
         let clock = alive.settings.clock.clone();
         drop(alive);
         clock.wait(bell, deadline);
+        drop(relays);
     }
 }
