@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use anyhow::{Context as _, ensure};
 use tollgate::push::address::AddressPolicy;
 use tollgate::{Span, Tollgate};
-use tollgate_server::{Server, Settings};
+use tollgate_server::{Server, Settings, runtime_beside};
 
 use super::connection::Connection;
 use crate::folder::{Folder, database};
@@ -97,7 +97,8 @@ pub(crate) fn serve_here(
     say: impl FnOnce(SocketAddr),
 ) -> anyhow::Result<()> {
     ensure!(!folder.is_empty() && !schema.is_empty(), "a folder and a schema are needed");
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    // As `tollgate serve` has it.
+    let runtime = runtime_beside(usize::from(database().is_none()))?;
     runtime.block_on(async {
         // What is looked at afterwards must all be there.
         let builder = Tollgate::builder().history(Span::from_days(1), HISTORY_BYTES);

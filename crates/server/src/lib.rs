@@ -27,6 +27,7 @@ mod receipt;
 mod seal;
 mod server;
 mod shutdown;
+mod threads;
 mod tls;
 mod token;
 mod traces;
@@ -39,6 +40,7 @@ pub use http::openapi::OPENAPI;
 pub use http::problem::kinds::codes;
 pub use http::routes::{Route, routes};
 pub use server::{Reloader, Server, Settings, StartError};
+pub use threads::runtime_beside;
 pub use tls::{Tls, TlsError};
 pub use token::{Token, TokenError};
 #[cfg(feature = "otel")]

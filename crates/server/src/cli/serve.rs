@@ -6,6 +6,7 @@ use super::{Environment, Exit, ServeArguments, descriptors, log, output};
 use crate::clock;
 use crate::config::{Config, Place, StoreUrl};
 use crate::server::{Reloader, Server, Settings};
+use crate::threads::runtime_beside;
 use anyhow::Context;
 use std::future::pending;
 use std::path::PathBuf;
@@ -35,7 +36,8 @@ pub(super) fn run(
     source: Option<&Source<'_>>,
     said: impl FnOnce(&str),
 ) -> anyhow::Result<Exit> {
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    // In a folder one thread decides for all.
+    let runtime = runtime_beside(usize::from(matches!(config.place, Place::Folder(_))))?;
     runtime.block_on(async {
         // First: what is found in the store, and put in force there, is told.
         log::start(config.log_format, &config.log)?;

@@ -4,6 +4,7 @@ use super::App;
 use super::problem::{Problem, kinds};
 use super::wire::items::Items;
 use super::wire::object::Object;
+use crate::threads::at_length;
 use axum::body::{Body, HttpBody};
 use axum::extract::{FromRequest, Request};
 use axum::http::header::{CONTENT_TYPE, RETRY_AFTER};
@@ -28,6 +29,8 @@ const LARGE_BYTES_MAX: usize = 32 * MIB;
 /// Most bytes of large bodies that are held at once, beyond the first MiB of each, in units of MiB.
 const LARGE_MIB_MAX: usize = 256;
 const MIB: usize = 1024 * 1024;
+/// What is longer takes milliseconds to parse.
+const LONG_BYTES: usize = MIB / 2;
 /// Longest time a client may take over its body.
 const BODY_TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -99,7 +102,10 @@ impl Large {
         if self.bytes.is_empty() {
             return Err(empty());
         }
-        parse_as(&self.bytes)
+        match self.bytes.len() > LONG_BYTES {
+            true => at_length(|| parse_as(&self.bytes)),
+            false => parse_as(&self.bytes),
+        }
     }
 }
 
