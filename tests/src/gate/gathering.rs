@@ -2,7 +2,7 @@
 //! nobody waits who is alone.
 
 use super::{Opened, patiently};
-use tollgate::lanes::{Order, QueueSpec};
+use tollgate::lanes::{GATHER, Order, QueueSpec};
 use tollgate::{Call, Limit, Span, toll};
 
 /// What one unit takes to flow in; two are saved up.
@@ -40,9 +40,10 @@ async fn claimed_after(opened: &Opened, span: Span) -> Vec<String> {
 
 #[tokio::test]
 async fn a_limit_that_opens_alone_lets_pass_at_that_instant() {
-    let apart = Span::from_nanos(1_000_001);
+    let apart = GATHER.plus(Span::from_nanos(1));
     let opened = spent(&["a", "b"], 1, apart).await;
-    assert_eq!(claimed_after(&opened, Span::from_nanos(UNIT.as_nanos() - 1_000_001)).await, ["a"]);
+    let opens = Span::from_nanos(UNIT.as_nanos() - apart.as_nanos());
+    assert_eq!(claimed_after(&opened, opens).await, ["a"]);
     assert_eq!(claimed_after(&opened, apart).await, ["b"]);
 }
 
