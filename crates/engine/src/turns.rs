@@ -137,8 +137,8 @@ impl Inner {
     }
 
     /// Serves every meter whose time has come, and refuses those who waited too long. Says when to
-    /// look again, and who is woken then if nobody did before.
-    fn run_due(self: &Arc<Self>) -> (Option<Timestamp>, Relays) {
+    /// look again, and who is woken then if nobody did before. `told` is when someone was woken last.
+    fn run_due(self: &Arc<Self>, told: &mut Timestamp) -> (Option<Timestamp>, Relays) {
         let mut crowds = self.turns.crowds.lock();
         let mut news = News::new();
         let now = self.settings.clock.both();
@@ -151,13 +151,18 @@ impl Inner {
         // What comes due sooner from here on rings.
         let next = crowds.arm();
         drop(crowds);
+        let is_news = !news.is_empty();
         let relays = self.tell_in_turn(news);
         let now = self.settings.clock.now();
+        if is_news {
+            *told = now;
+        }
+        let grain_ends = told.plus(GRAIN);
         let next = next.map(|(at, slack)| {
             // What came due meanwhile is not put off.
-            if at <= now { at } else { at.max(now.plus(GRAIN).min(at.plus(slack))) }
+            if at <= now { at } else { at.max(grain_ends.min(at.plus(slack))) }
         });
-        let latest = (!relays.is_done()).then(|| now.plus(GRAIN));
+        let latest = (!relays.is_done()).then_some(grain_ends);
         (next.into_iter().chain(latest).min(), relays)
     }
 

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::num::NonZero;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::available_parallelism;
 use tokio::runtime::{Builder, Handle, Runtime, RuntimeFlavor};
 use tokio::task::block_in_place;
@@ -13,22 +14,44 @@ const WORKERS: &str = "TOKIO_WORKER_THREADS";
 /// has one that decides and one that syncs, which hardly ever do so at once. A worker that is woken from there
 /// wakes the next, and on two cores the second would find nothing to do and stand in the way.
 pub fn runtime_beside(threads: usize) -> io::Result<Runtime> {
-    let cores = available_parallelism().map_or(1, NonZero::get);
     let mut builder = Builder::new_multi_thread();
     if std::env::var_os(WORKERS).is_none() {
-        builder.worker_threads(cores.saturating_sub(threads).max(1));
+        builder.worker_threads(cores().saturating_sub(threads).max(1));
     }
     builder.enable_all().build()
 }
 
-/// Does something that takes long; another thread does meanwhile what this one would have done next, if there
-/// can be one.
-pub(crate) fn at_length<T>(act: impl FnOnce() -> T) -> T {
+/// What takes more than so many bytes takes milliseconds.
+const LONG_BYTES: usize = 512 * 1024;
+
+/// How many workers do something that takes long, and have another thread do what they would have done next.
+static AT_LENGTH: AtomicUsize = AtomicUsize::new(0);
+
+/// Does something that takes as long as there are bytes. If those are many, another thread does meanwhile what
+/// this one would have done next: one for each core at most, for more would only share them.
+pub(crate) fn at_length<T>(bytes: usize, act: impl FnOnce() -> T) -> T {
     let flavor = Handle::try_current().map(|runtime| runtime.runtime_flavor());
-    match flavor {
-        Ok(RuntimeFlavor::MultiThread) => block_in_place(act),
-        _ => act(),
+    if bytes <= LONG_BYTES || !matches!(flavor, Ok(RuntimeFlavor::MultiThread)) {
+        return act();
     }
+    let _ends = Ends;
+    match AT_LENGTH.fetch_add(1, Ordering::Relaxed) < cores() {
+        true => block_in_place(act),
+        false => act(),
+    }
+}
+
+/// Counts one less, also if what was done panics.
+struct Ends;
+
+impl Drop for Ends {
+    fn drop(&mut self) {
+        AT_LENGTH.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+fn cores() -> usize {
+    available_parallelism().map_or(1, NonZero::get)
 }
 
 #[cfg(test)]
@@ -41,7 +64,7 @@ mod tests {
     async fn waits_for_another() -> bool {
         let (say, heard) = channel();
         tokio::spawn(async move { say.send(()) });
-        at_length(|| heard.recv_timeout(Duration::from_secs(60)).is_ok())
+        at_length(usize::MAX, || heard.recv_timeout(Duration::from_secs(60)).is_ok())
     }
 
     #[test]
@@ -54,8 +77,8 @@ mod tests {
     #[test]
     fn what_takes_long_is_done_on_any_runtime() {
         let runtime = Builder::new_current_thread().build().unwrap();
-        assert_eq!(runtime.block_on(async { at_length(|| 7) }), 7);
-        assert_eq!(at_length(|| 7), 7);
+        assert_eq!(runtime.block_on(async { at_length(usize::MAX, || 7) }), 7);
+        assert_eq!(at_length(usize::MAX, || 7), 7);
     }
 
     #[test]

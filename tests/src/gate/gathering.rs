@@ -48,7 +48,7 @@ async fn a_limit_that_opens_alone_lets_pass_at_that_instant() {
 }
 
 #[tokio::test]
-async fn limits_that_open_within_a_millisecond_let_pass_with_the_last_of_them() {
+async fn limits_that_open_within_a_moment_let_pass_with_the_last_of_them() {
     let apart = Span::from_nanos(400_000);
     let opened = spent(&["a", "b", "c"], 1, apart).await;
     opened.clock.advance(Span::from_nanos(UNIT.as_nanos() - 800_000));

@@ -5,6 +5,7 @@ use crate::limiter::Inner;
 use parking_lot::Mutex;
 use std::sync::{Arc, Weak};
 use std::thread::JoinHandle;
+use tollgate_core::Timestamp;
 
 #[derive(Debug, Default)]
 pub(super) struct Timer {
@@ -41,8 +42,9 @@ impl Drop for Timer {
 }
 
 fn run(bell: &Arc<Bell>, inner: &Weak<Inner>) {
+    let mut told = Timestamp::default();
     while let Some(alive) = inner.upgrade() {
-        let (deadline, relays) = alive.run_due();
+        let (deadline, relays) = alive.run_due(&mut told);
         let clock = alive.settings.clock.clone();
         drop(alive);
         clock.wait(bell, deadline);

@@ -29,8 +29,6 @@ const LARGE_BYTES_MAX: usize = 32 * MIB;
 /// Most bytes of large bodies that are held at once, beyond the first MiB of each, in units of MiB.
 const LARGE_MIB_MAX: usize = 256;
 const MIB: usize = 1024 * 1024;
-/// What is longer takes milliseconds to parse.
-const LONG_BYTES: usize = MIB / 2;
 /// Longest time a client may take over its body.
 const BODY_TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -102,10 +100,7 @@ impl Large {
         if self.bytes.is_empty() {
             return Err(empty());
         }
-        match self.bytes.len() > LONG_BYTES {
-            true => at_length(|| parse_as(&self.bytes)),
-            false => parse_as(&self.bytes),
-        }
+        at_length(self.bytes.len(), || parse_as(&self.bytes))
     }
 }
 

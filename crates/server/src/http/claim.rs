@@ -12,6 +12,7 @@ use super::wire::items::Items;
 use super::wire::units::Units;
 use super::{App, Shared};
 use crate::handed_out::HandedOut;
+use crate::threads::at_length;
 use crate::traces::{Attempt, Start};
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
@@ -74,10 +75,13 @@ pub(super) async fn claim(
         let traced = traced.get(nth).and_then(Option::as_ref);
         ClaimedWire::new((claimed, tasks.get(nth)), traced, seal, &caller)
     });
-    let calls = calls.collect();
     let start_within_ms = START_WITHIN.as_millis_ceil();
-    let answer = ClaimAnswerWire { calls, start_within_ms, waited_ms, settled, problem };
-    let mut response = Json(answer).into_response();
+    let bytes = claimed.iter().map(|claimed| claimed.payload.bytes()).sum();
+    let mut response = at_length(bytes, || {
+        let calls = calls.collect();
+        let answer = ClaimAnswerWire { calls, start_within_ms, waited_ms, settled, problem };
+        Json(answer).into_response()
+    });
     // The connection lets go of it when it has written the answer.
     if let Some(handed_out) = handed_out {
         response.extensions_mut().insert(handed_out);

@@ -12,6 +12,7 @@ use super::letter::{Letter, Posting, Through};
 use super::names;
 use super::queues;
 use super::shape::reply::{Published, PublishedWire};
+use crate::threads::at_length;
 use axum::http::StatusCode;
 use axum::response::Response;
 use std::borrow::Cow;
@@ -69,7 +70,7 @@ impl ApiRequest<'_> {
 
     pub(super) async fn batch(&self) -> Result<Response, Fault> {
         let mut items = Vec::new();
-        for item in read_batch(&self.body)? {
+        for item in at_length(self.body.len(), || read_batch(&self.body))? {
             let target = Target::read(&item.destination)?;
             item.queue.as_deref().map_or(Ok(()), |queue| check_name("queue", queue))?;
             let draft = self.draft_to(target, item.headers).await?;
