@@ -77,7 +77,8 @@ impl Relays {
 
 impl Drop for Relays {
     fn drop(&mut self) {
-        self.0.iter().for_each(|relay| relay.wake());
+        // Those at the end were told first.
+        self.0.iter().rev().for_each(|relay| relay.wake());
     }
 }
 
