@@ -34,6 +34,4 @@ pub use path::{BodyPath, PathError};
 pub use payload::Payload;
 pub use queue::{Backoff, OnDead, Order, QueueError, QueueSpec};
 pub use queue_toll::{QueueToll, Scalar, TollPartition, TollWeight, TollWhen};
-pub use scheduler::{
-    Forecast, GATHER, LaneForecast, LaneSurvey, MeterSurvey, Most, Scheduler, Work,
-};
+pub use scheduler::{Forecast, LaneForecast, LaneSurvey, MeterSurvey, Most, Scheduler, Work};

@@ -24,21 +24,27 @@ pub fn runtime_beside(threads: usize) -> io::Result<Runtime> {
 /// What takes more than so many bytes takes milliseconds.
 const LONG_BYTES: usize = 512 * 1024;
 
-/// How many workers do something that takes long, and have another thread do what they would have done next.
+/// How many workers do something that takes long.
 static AT_LENGTH: AtomicUsize = AtomicUsize::new(0);
 
 /// Does something that takes as long as there are bytes. If those are many, another thread does meanwhile what
 /// this one would have done next: one for each core at most, for more would only share them.
 pub(crate) fn at_length<T>(bytes: usize, act: impl FnOnce() -> T) -> T {
-    let flavor = Handle::try_current().map(|runtime| runtime.runtime_flavor());
-    if bytes <= LONG_BYTES || !matches!(flavor, Ok(RuntimeFlavor::MultiThread)) {
+    if bytes <= LONG_BYTES || !has_workers() {
         return act();
     }
+    let others = AT_LENGTH.fetch_add(1, Ordering::Relaxed);
     let _ends = Ends;
-    match AT_LENGTH.fetch_add(1, Ordering::Relaxed) < cores() {
+    match others < cores() {
         true => block_in_place(act),
         false => act(),
     }
+}
+
+/// Whether another thread can take over.
+fn has_workers() -> bool {
+    let flavor = Handle::try_current().map(|runtime| runtime.runtime_flavor());
+    matches!(flavor, Ok(RuntimeFlavor::MultiThread))
 }
 
 /// Counts one less, also if what was done panics.

@@ -2,7 +2,7 @@
 //! nobody waits who is alone.
 
 use super::{Opened, patiently};
-use tollgate::lanes::{GATHER, Order, QueueSpec};
+use tollgate::lanes::{Order, QueueSpec};
 use tollgate::{Call, Limit, Span, toll};
 
 /// What one unit takes to flow in; two are saved up.
@@ -40,15 +40,14 @@ async fn claimed_after(opened: &Opened, span: Span) -> Vec<String> {
 
 #[tokio::test]
 async fn a_limit_that_opens_alone_lets_pass_at_that_instant() {
-    let apart = GATHER.plus(Span::from_nanos(1));
+    let apart = Span::from_nanos(1_000_001);
     let opened = spent(&["a", "b"], 1, apart).await;
-    let opens = Span::from_nanos(UNIT.as_nanos() - apart.as_nanos());
-    assert_eq!(claimed_after(&opened, opens).await, ["a"]);
+    assert_eq!(claimed_after(&opened, Span::from_nanos(UNIT.as_nanos() - 1_000_001)).await, ["a"]);
     assert_eq!(claimed_after(&opened, apart).await, ["b"]);
 }
 
 #[tokio::test]
-async fn limits_that_open_within_a_moment_let_pass_with_the_last_of_them() {
+async fn limits_that_open_within_a_millisecond_let_pass_with_the_last_of_them() {
     let apart = Span::from_nanos(400_000);
     let opened = spent(&["a", "b", "c"], 1, apart).await;
     opened.clock.advance(Span::from_nanos(UNIT.as_nanos() - 800_000));

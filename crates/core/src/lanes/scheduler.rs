@@ -66,11 +66,6 @@ use meters::{Meters, QueueSlot};
 use records::Records;
 use std::collections::{BTreeSet, HashMap, HashSet};
 
-/// Within so long of each other meters that open are looked at together in a folder, and on paper: a wake costs a
-/// commit, an answer and the claim that follows it, and a call that goes along costs little more. What is left of the
-/// two milliseconds that a start may be late is for the commit and the way to the worker.
-pub const GATHER: Span = Span::from_nanos(1_100_000);
-
 /// Names come from callers: where they fall is seeded anew for each table.
 type Hashing = foldhash::fast::RandomState;
 

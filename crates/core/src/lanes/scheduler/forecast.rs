@@ -1,7 +1,7 @@
 //! A forecast: what becomes of all that waits, by the scheduler itself, on a time that goes from one
 //! instant at which something is due to the next.
 
-use super::{GATHER, LaneSurvey, Scheduler};
+use super::{LaneSurvey, Scheduler};
 use crate::lanes::act::{Act, Settle, Settlement};
 use crate::lanes::call::{Lease, Started};
 use crate::lanes::claim::{CLAIM_MAX, Claim};
@@ -10,6 +10,8 @@ use crate::name::{LaneName, QueueName};
 use crate::time::{Now, Span, Timestamp};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
+/// Meters that open within so long of each other are looked at together.
+const GATHER: Span = Span::from_millis(1);
 /// At how many instants is looked for each start that may be.
 const INSTANTS_A_START: u64 = 4;
 
