@@ -131,7 +131,6 @@ async fn a_server_out_of_connections_loses_nothing_and_is_gone_on_with() {
     assert!(startable(&store).await >= 1, "it goes on by itself");
 }
 
-/// Whoever waits first is the one whom the server undoes: here the node.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_server_that_lets_it_not_in_for_a_while_is_gone_on_with() {
     let server = PostgresServer::start();
@@ -151,10 +150,13 @@ async fn a_server_that_lets_it_not_in_for_a_while_is_gone_on_with() {
     assert!(acted.is_ok(), "{acted:?}");
 }
 
+/// The server undoes whoever has waited for its timeout when there is a deadlock, and looks once: here that is the node,
+/// however long it takes until the other one waits, too, if that is less than a second.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_a_deadlock_undid_is_done_again_and_once() {
-    let server = PostgresServer::start_on(free_port(), &["deadlock_timeout=50ms"]);
+    let server = PostgresServer::start_on(free_port(), &["deadlock_timeout=1s"]);
     let (store, other) = node_and_other(&server).await;
+    other.batch_execute("SET deadlock_timeout = '1min'").await.unwrap();
     other.batch_execute("BEGIN; LOCK TABLE calls IN ACCESS EXCLUSIVE MODE").await.unwrap();
     let asking = tokio::spawn({
         let store = store.clone();
