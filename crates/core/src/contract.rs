@@ -224,6 +224,16 @@ pub trait Lanes: Meters {
     /// Starts calls of a queue, the first that may go first. Nothing if there is no such queue.
     fn claim(&self, claim: Claim) -> impl Future<Output = Answer<Vec<Claimed>>> + Send;
 
+    /// Starts calls as [`Self::claim`] does, for a worker that leaves as soon as it has some; says whether it is
+    /// taken to ask for as long as it said, until [`Self::ask`] says otherwise. If not, it is expected back for
+    /// [`BACK_WITHIN`](crate::lanes::claim::BACK_WITHIN), and the store need not be told that it left.
+    fn claim_and_leave(
+        &self,
+        claim: Claim,
+    ) -> impl Future<Output = Answer<(Vec<Claimed>, bool)>> + Send {
+        async move { self.claim(claim).await.map(|claimed| (claimed, true)) }
+    }
+
     /// Says until when someone asks for a queue's calls, whatever was said before: so long they keep
     /// their turn before those of other queues.
     fn ask(&self, queue: QueueName, until: Timestamp) -> impl Future<Output = Answer<()>> + Send;

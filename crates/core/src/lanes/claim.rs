@@ -5,6 +5,9 @@ use crate::time::Span;
 
 /// Most calls of one claim: a claim is one write, held in memory whole.
 pub const CLAIM_MAX: usize = 10_000;
+/// Who got calls asks for more when it has started them: whoever is back so soon has been there all the time. Others
+/// let the queue's calls go first for so long, which is half of what a start may be late.
+pub const BACK_WITHIN: Span = Span::from_millis(1);
 
 /// A worker asks for calls that it starts now.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -18,6 +18,7 @@ mod counts;
 mod dead;
 mod elsewhere;
 mod events;
+mod expected;
 mod explain;
 mod forecast;
 mod forget;
@@ -112,6 +113,9 @@ pub struct Scheduler {
     idle: Idle,
     /// Queues that may have something to start and were not told yet.
     woken: BTreeSet<QueueSlot>,
+    /// Queues to which a worker is expected back, and those of them that may have something to start.
+    expected: BTreeSet<QueueSlot>,
+    withheld: BTreeSet<QueueSlot>,
     /// Queues for which someone began or ceased to ask, if that is to be known elsewhere.
     asked: Vec<QueueSlot>,
     /// How many effects there were when meters were levelled, if that is to be known elsewhere.
@@ -235,9 +239,10 @@ impl Scheduler {
         self.rehead();
     }
 
-    /// Whether a limit may open by then that heads of a queue wait for. Not all that may are looked at.
-    pub fn opens_by(&self, queue: &QueueName, by: Timestamp) -> bool {
-        self.lanes.find(queue).is_some_and(|queue| self.timers.wakes.has_of(queue, by))
+    /// If a limit may open by then that heads of a queue wait for, when they have been tried at the latest. Not all
+    /// that may are looked at.
+    pub fn opens_by(&self, queue: &QueueName, by: Timestamp) -> Option<Timestamp> {
+        self.lanes.find(queue).and_then(|queue| self.timers.wakes.next_of(queue, by))
     }
 
     /// Whether any queue may have something to start: [`Self::take_woken`] says which.

@@ -12,16 +12,15 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::task::Poll;
 use tollgate_core::contract::Lanes;
-use tollgate_core::lanes::claim::CLAIM_MAX;
+use tollgate_core::lanes::claim::{BACK_WITHIN, CLAIM_MAX};
 use tollgate_core::lanes::{Claim, Claimed};
 use tollgate_core::{QueueName, Span, Timestamp};
 
 /// Longest time that one claim waits: who wants to wait longer claims again.
 const WAIT_MAX: Span = Span::from_hours(1);
-/// Who got calls asks for more when it has started them, and the store need not hear that nobody asks in
-/// between. Others let its calls go first for so much longer, and for twice that if the driver does not pass
-/// by itself: half of what a start may be late.
-pub(super) const BACK_WITHIN: Span = Span::from_nanos(500_000);
+/// The store need not hear of it if whoever got calls is back within so long; it does after twice that at the latest,
+/// or whenever the driver passes by itself.
+pub(super) const TOLD_AFTER: Span = Span::from_nanos(BACK_WITHIN.as_nanos() / 2);
 
 /// How long one claim waits.
 #[derive(Debug, Clone, Copy)]
@@ -58,6 +57,8 @@ struct Queue {
     line: Arc<Line>,
     /// Until when those who wait will, and how many of them.
     until: BTreeMap<Timestamp, usize>,
+    /// Until when the store thinks that someone asks who left: whoever leaves last sees to it that it is told.
+    believed: Timestamp,
 }
 
 impl Claims {
@@ -91,14 +92,21 @@ impl Claims {
         mut tell: impl FnMut(QueueName, Timestamp),
     ) -> Option<Timestamp> {
         let left = std::mem::take(&mut *self.left.lock());
-        let queues = self.queues.lock();
+        let mut queues = self.queues.lock();
         let mut next = None;
         for (queue, left) in left {
-            let last = queues.get(&queue).and_then(|queue| queue.until.last_key_value());
+            let mut found = queues.get_mut(&queue);
+            let last = found.as_ref().and_then(|queue| queue.until.last_key_value());
             let until = last.map(|(until, _)| *until).unwrap_or_default();
-            if until >= left.until {
-                // Someone asks for as long: the store is right.
+            if let Some(found) = &mut found
+                && until >= left.until
+            {
+                // Someone asks for as long: the store is right for now.
+                found.believed = found.believed.max(left.until);
             } else if left.told_at <= now {
+                if let Some(found) = found {
+                    found.believed = until;
+                }
                 tell(queue, until);
             } else {
                 next = next.into_iter().chain([left.told_at]).min();
@@ -144,7 +152,7 @@ pub(super) struct Claimer {
     until: Timestamp,
     line: Arc<Line>,
     pulse: Arc<Pulse>,
-    /// The store was told that it waits.
+    /// The store may think that it asks for as long as it waits.
     is_asking: bool,
     /// It leaves with calls.
     has_calls: bool,
@@ -160,17 +168,20 @@ impl Drop for Claimer {
                 queue.until.remove(&self.until);
             }
         }
+        if self.is_asking {
+            queue.believed = queue.believed.max(self.until);
+        }
+        let (until, now) = (queue.believed, self.pulse.clock.now());
         let others = queue.until.last_key_value().map(|(until, _)| *until);
         if others.is_none() {
             queues.remove(&self.queue);
         }
-        if self.is_asking && others.is_none_or(|others| others < self.until) {
+        if now < until && others.is_none_or(|others| others < until) {
             drop(queues);
-            let now = self.pulse.clock.now();
-            let told_at = if self.has_calls { now.plus(BACK_WITHIN) } else { now };
-            self.claims.leave(self.queue.clone(), Left { until: self.until, told_at });
+            let told_at = if self.has_calls { now.plus(TOLD_AFTER) } else { now };
+            self.claims.leave(self.queue.clone(), Left { until, told_at });
             // Once more than that, if the driver does not pass by itself.
-            self.pulse.pass_by(if self.has_calls { told_at.plus(BACK_WITHIN) } else { told_at });
+            self.pulse.pass_by(if self.has_calls { told_at.plus(TOLD_AFTER) } else { told_at });
         }
     }
 }
@@ -196,10 +207,18 @@ impl<S: Lanes> Parts<S> {
         loop {
             standing.looks();
             let asks = until.since(self.pulse.clock.now());
-            claimer.is_asking = !asks.is_zero();
+            let was_asking = std::mem::replace(&mut claimer.is_asking, !asks.is_zero());
             let claim = Claim { queue: queue.clone(), most, lease, asks: asks.plus(lingers) };
-            let claimed = self.store.claim(claim).await?;
+            let (claimed, goes_on) = match lingers.is_zero() {
+                true => self.store.claim_and_leave(claim).await?,
+                false => (self.store.claim(claim).await?, true),
+            };
+            claimer.is_asking &= was_asking || goes_on;
             standing.looked();
+            if claimed.is_empty() && !goes_on {
+                // What was started for it has ended meanwhile, and it was not sent away.
+                continue;
+            }
             if claimed.len() >= most {
                 // The store has more than one could take.
                 drop(standing);
@@ -227,5 +246,82 @@ impl<S: Lanes> Parts<S> {
             Poll::Pending => late.as_mut().poll(context),
         })
         .await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock::{Clock, ManualClock};
+
+    /// Those who ask for one queue, and a clock that is set by hand.
+    struct Stage {
+        clock: ManualClock,
+        pulse: Arc<Pulse>,
+        claims: Arc<Claims>,
+        queue: QueueName,
+    }
+
+    impl Stage {
+        fn new() -> Self {
+            let clock = ManualClock::new();
+            let pulse = Arc::new(Pulse::new(Arc::new(clock.clone())));
+            Self { clock, pulse, claims: Arc::default(), queue: QueueName::new("q").unwrap() }
+        }
+
+        /// Asks for so long.
+        fn comes(&self, wait: Span) -> Claimer {
+            self.claims.come(&self.queue, self.clock.now().plus(wait), &self.pulse)
+        }
+
+        /// Leaves with calls; the store may think that it goes on asking.
+        fn leaves(&self, mut claimer: Claimer, is_believed: bool) {
+            (claimer.is_asking, claimer.has_calls) = (is_believed, true);
+        }
+
+        /// Until when others ask, if the store is told in a millisecond.
+        fn told(&self) -> Option<Timestamp> {
+            self.clock.advance(BACK_WITHIN);
+            let mut told = None;
+            let _ = self.claims.tell_left(self.clock.now(), |_, until| told = Some(until));
+            told
+        }
+    }
+
+    #[test]
+    fn who_was_not_sent_away_leaves_without_a_word() {
+        let stage = Stage::new();
+        stage.leaves(stage.comes(Span::from_secs(60)), false);
+        assert_eq!(stage.told(), None);
+        stage.leaves(stage.comes(Span::from_secs(60)), true);
+        assert_eq!(stage.told(), Some(Timestamp::default()));
+    }
+
+    #[test]
+    fn what_the_store_thinks_of_who_left_is_told_by_who_leaves_last() {
+        let stage = Stage::new();
+        stage.leaves(stage.comes(Span::from_secs(60)), true);
+        let back = stage.comes(Span::from_secs(60));
+        assert_eq!(stage.told(), None, "someone asks for as long");
+        stage.leaves(back, false);
+        assert_eq!(stage.told(), Some(Timestamp::default()));
+
+        let (first, second) = (stage.comes(Span::from_secs(60)), stage.comes(Span::from_secs(60)));
+        stage.leaves(first, true);
+        assert_eq!(stage.told(), None, "someone asks for as long");
+        stage.leaves(second, false);
+        assert_eq!(stage.told(), Some(Timestamp::default()));
+    }
+
+    #[test]
+    fn whoever_was_named_to_the_store_tells_it_in_the_end() {
+        let stage = Stage::new();
+        let (first, second) = (stage.comes(Span::from_secs(60)), stage.comes(Span::from_secs(9)));
+        let until = second.until;
+        stage.leaves(first, true);
+        assert_eq!(stage.told(), Some(until));
+        stage.leaves(second, false);
+        assert_eq!(stage.told(), Some(Timestamp::default()));
+        assert_eq!(stage.told(), None);
     }
 }

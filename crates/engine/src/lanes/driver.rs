@@ -1,6 +1,6 @@
 //! The driver: one thread that lets happen what is due in a store, and wakes who asks for its calls.
 
-use super::claims::{BACK_WITHIN, Claims};
+use super::claims::{Claims, TOLD_AFTER};
 use super::pulse::{Chore, Pulse};
 use crate::clock::Bell;
 use crate::error::{Error, StoreError};
@@ -166,7 +166,7 @@ impl<S: Lanes> Run<S> {
                 }
             });
             chores.retain_mut(|chore| is_to_go_on(chore, &mut context));
-            let left = left.map(|told_at| told_at.plus(BACK_WITHIN));
+            let left = left.map(|told_at| told_at.plus(TOLD_AFTER));
             let other = [due, left].into_iter().flatten().fold(look_again, Timestamp::min);
             let until = self.pulse.wake_due(self.pulse.clock.now(), other);
             self.pulse.clock.wait(&self.pulse.bell, Some(until));

@@ -129,7 +129,11 @@ impl Lanes for Store {
     }
 
     async fn claim(&self, claim: Claim) -> Answer<Vec<Claimed>> {
-        self.claim_calls(claim).await
+        self.claim_calls(claim, false).await.map(|(claimed, _)| claimed)
+    }
+
+    async fn claim_and_leave(&self, claim: Claim) -> Answer<(Vec<Claimed>, bool)> {
+        self.claim_calls(claim, true).await
     }
 
     async fn ask(&self, queue: QueueName, until: Timestamp) -> Answer<()> {

@@ -8,7 +8,7 @@ use tollgate_core::contract::{Ask, AskError, Paid, StoreTotals};
 #[cfg(feature = "postgres")]
 use tollgate_core::lanes::Effect;
 use tollgate_core::lanes::{CallId, End, Payload, Scheduler};
-use tollgate_core::{LimitName, Now, Timestamp};
+use tollgate_core::{LimitName, Now, Span, Timestamp};
 
 /// How many slices are looked at for being idle with each command, and when nothing else is done.
 const LOOKED_AT: usize = 2;
@@ -22,6 +22,8 @@ pub(crate) struct State {
     pub(crate) totals: StoreTotals,
     /// When something is due next, as it was told last.
     pub(crate) due_told: Option<Timestamp>,
+    /// How long it takes, on the limits' clock, until what was done lasts and is answered.
+    pub(crate) answered_after: Span,
     pub(crate) slices: Slices,
     /// What was consumed last may be told at once.
     pub(crate) is_covered: bool,
@@ -48,6 +50,7 @@ impl State {
             scheduler,
             totals: StoreTotals::default(),
             due_told: None,
+            answered_after: Span::ZERO,
             slices: Slices::default(),
             is_covered: false,
             bodies: RecentBodies::default(),

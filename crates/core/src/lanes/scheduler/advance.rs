@@ -94,6 +94,7 @@ impl Scheduler {
             self.settled.remove(&receipt.1);
         }
         self.rehead();
+        self.end_expecting(now);
         for wake in self.timers.wakes.take_due(now.at) {
             if let Some(crowd) = self.meters[wake.1].crowd_mut(wake.2) {
                 crowd.try_again(wake.0);
@@ -120,8 +121,9 @@ impl Scheduler {
             &self.timers;
         let walls = [joins.first().map(|entry| entry.0), expiries.first()];
         let walls = walls.into_iter().flatten().map(|wall| now.at.plus(wall.since(now.wall)));
-        let limits =
-            [leases.first().map(|entry| entry.0), rests.first().map(|entry| entry.0), wakes.next()];
+        let (leases, rests) =
+            (leases.first().map(|entry| entry.0), rests.first().map(|entry| entry.0));
+        let limits = [leases, rests, wakes.next(), self.next_unexpected()];
         walls.chain(limits.into_iter().flatten()).min()
     }
 

@@ -31,20 +31,32 @@ impl Scheduler {
             let Some(lane) = self.next_candidate(queue, now) else {
                 // Nobody is left to be tried.
                 self.woken.remove(&queue);
+                self.withheld.remove(&queue);
                 break;
             };
             started.extend(self.try_head(lane, now, expires));
         }
         self.end_granting();
         if started.len() < most {
-            let asking = self.lanes.queue_mut(queue);
-            let until = asking.asks_until.max(now.at.plus(claim.asks));
-            if until > asking.asks_until {
-                asking.asks_until = until;
-                self.asked.extend(self.shares_asks.then_some(queue));
-            }
+            self.asked_for(queue, now.at.plus(claim.asks));
         }
         started
+    }
+
+    /// A worker asks for the calls of a queue until then, whatever it said with its claim.
+    pub fn goes_on_asking(&mut self, queue: &QueueName, until: Timestamp) {
+        let found = self.lanes.find(queue);
+        if let Some(queue) = found.filter(|queue| !self.lanes.queue(*queue).is_paused) {
+            self.asked_for(queue, until);
+        }
+    }
+
+    fn asked_for(&mut self, queue: QueueSlot, until: Timestamp) {
+        let asking = self.lanes.queue_mut(queue);
+        if until > asking.asks_until {
+            asking.asks_until = until;
+            self.asked.extend(self.shares_asks.then_some(queue));
+        }
     }
 
     /// Says until when someone asks for a queue's calls, whatever was said before.

@@ -190,12 +190,13 @@ impl Scheduler {
         now: Now,
     ) -> Option<Timestamp> {
         if blocker.cause == Cause::Turn {
-            // The others keep their turn as long as someone asks for them.
+            // The others keep their turn as long as someone asks for them. Where one is only expected back, it is told
+            // when that is over.
             let crowds = self.meters[meter].crowds.iter().map(|crowd| crowd.queue);
             let seniors = self.meters[meter].senior.map(|lane| self.lanes[lane].queue);
             let others = crowds.chain(seniors).filter(|other| *other != queue);
             let asked_for = others.map(|other| self.lanes.queue(other));
-            let until = asked_for.filter(|other| !other.is_paused).map(|other| other.asked_until());
+            let until = asked_for.filter(|other| !other.is_paused).map(|other| other.told_until());
             return until.filter(|until| *until > now.at).min();
         }
         let is_on_calendar = self.meters.definition(meter).is_some_and(|d| d.follows_wall());

@@ -27,8 +27,9 @@ pub(super) struct Queue {
     pub(super) name: QueueName,
     pub(super) spec: QueueSpec,
     pub(super) is_paused: bool,
-    /// Until when a worker asks for its calls: here, and where others decide.
+    /// Until when a worker asks for its calls, is expected to, and asks for them where others decide.
     pub(super) asks_until: Timestamp,
+    pub(super) expected_until: Timestamp,
     pub(super) asked_elsewhere: Timestamp,
     /// Calls that have not ended.
     pub(super) depth: u64,
@@ -47,6 +48,11 @@ pub(super) struct Queue {
 impl Queue {
     /// Until when a worker asks for its calls, wherever that is.
     pub(super) fn asked_until(&self) -> Timestamp {
+        self.told_until().max(self.expected_until)
+    }
+
+    /// The same, as far as it is known without anyone being expected.
+    pub(super) fn told_until(&self) -> Timestamp {
         self.asks_until.max(self.asked_elsewhere)
     }
 
@@ -317,6 +323,7 @@ impl Lanes {
             spec,
             is_paused: false,
             asks_until: Timestamp::default(),
+            expected_until: Timestamp::default(),
             asked_elsewhere: Timestamp::default(),
             depth: 0,
             in_flight: 0,

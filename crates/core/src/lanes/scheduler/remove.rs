@@ -32,6 +32,8 @@ impl Scheduler {
         self.dedupes.retain(|(other, _), _| *other != queue);
         self.timers.dedupes.retain(|(_, other, _)| *other != queue);
         self.woken.remove(&queue);
+        self.expected.remove(&queue);
+        self.withheld.remove(&queue);
         self.learned.forget(name);
         // Where no head of it stands it has no crowd, and so no wakes and nobody it yields to.
         self.lanes.remove_queue(queue);

@@ -48,13 +48,15 @@ impl Wakes {
         prompt.into_iter().chain(self.gathered()).min()
     }
 
-    /// Whether a queue looks at a meter again by then; of many, the first are looked at.
-    pub(super) fn has_of(&self, queue: QueueSlot, by: Timestamp) -> bool {
-        let has = |wakes: &BTreeSet<Wake>| {
+    /// When a queue has looked at a meter again that may be open by then, at the latest; of many, the first are
+    /// looked at.
+    pub(super) fn next_of(&self, queue: QueueSlot, by: Timestamp) -> Option<Timestamp> {
+        let first = |wakes: &BTreeSet<Wake>| {
             let mut soon = wakes.range(..=(by, MeterSlot::MAX, QueueSlot::MAX)).take(LOOKED_AT);
-            soon.any(|wake| wake.2 == queue)
+            soon.find(|wake| wake.2 == queue).map(|wake| wake.0)
         };
-        has(&self.prompt) || has(&self.patient)
+        let patient = first(&self.patient).map(|at| at.plus(self.within));
+        first(&self.prompt).into_iter().chain(patient).min()
     }
 
     /// All that may be open now, the first first, if they are due.
@@ -162,7 +164,11 @@ mod tests {
         let mut wakes = Wakes::default();
         wakes.insert((at(5), 0, 1), Span::ZERO);
         wakes.insert((at(7), 0, 2), GRAIN);
-        assert!(wakes.has_of(1, at(5)) && !wakes.has_of(1, at(4)));
-        assert!(wakes.has_of(2, at(9)) && !wakes.has_of(2, at(6)) && !wakes.has_of(3, at(9)));
+        assert_eq!([wakes.next_of(1, at(5)), wakes.next_of(1, at(4))], [Some(at(5)), None]);
+        let others = [wakes.next_of(2, at(9)), wakes.next_of(2, at(6)), wakes.next_of(3, at(9))];
+        assert_eq!(others, [Some(at(7)), None, None]);
+        // One that may be late is so by as much as is gathered.
+        wakes.gather(GRAIN);
+        assert_eq!(wakes.next_of(2, at(9)), Some(at(7).plus(GRAIN)));
     }
 }

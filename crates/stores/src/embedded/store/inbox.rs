@@ -10,6 +10,7 @@ use crate::store::together::is_heard_later;
 use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
+use tollgate_core::Span;
 use tollgate_core::lanes::{CallId, Event};
 
 /// What went into one batch, besides its records.
@@ -31,7 +32,14 @@ pub(super) struct Cargo {
 /// What the committer has to say.
 pub(super) enum News {
     /// A batch of so many bytes lasts, so long after it was handed over, and is being answered.
-    Committed { place: BatchPlace, bytes: usize, took: Duration, cargo: Cargo },
+    Committed {
+        place: BatchPlace,
+        bytes: usize,
+        took: Duration,
+        /// The same on the limits' clock.
+        answered_after: Span,
+        cargo: Cargo,
+    },
     /// A batch was not committed.
     Refused(Refused, Cargo),
     /// From the upkeep.

@@ -7,6 +7,7 @@ mod conforming;
 mod crashing;
 mod exporting;
 mod full;
+mod leaving;
 mod order;
 mod restoring;
 mod slices;

@@ -146,12 +146,14 @@ impl Writer {
     /// is due if that is sooner than was told and the writer does not see to it itself.
     fn wake(&mut self) {
         let State { scheduler, due_told, .. } = &mut self.state;
-        let next = scheduler.next_due((self.now)());
+        let now = (self.now)();
+        let woken = scheduler.take_awaited(now);
+        let next = scheduler.next_due(now);
         self.lingering.due = next;
         let due = next.filter(|next| due_told.is_none_or(|told| *next < told));
         let due = due.filter(|_| !self.lingering.is_watching());
         *due_told = due.or(*due_told);
-        self.audience.listeners.woken.add(scheduler.take_woken(), due);
+        self.audience.listeners.woken.add(woken, due);
     }
 
     /// Whether everything is written that can be.
@@ -272,6 +274,7 @@ impl Writer {
     fn send(&mut self, batch: Batch, cargo: Cargo) {
         let (inbox, audience) = (self.inbox.clone(), self.audience.clone());
         let (bytes, began) = (batch.bytes(), elapsing());
+        let (time, sent) = (self.now.clone(), (self.now)().at);
         self.submitted += 1;
         self.submitted_bytes += bytes as u64;
         self.committer.submit(
@@ -284,8 +287,9 @@ impl Writer {
                     let replies = std::mem::take(&mut cargo.replies);
                     let events = std::mem::take(&mut cargo.events);
                     let took = elapsing().duration_since(began);
+                    let answered_after = time().at.since(sent);
                     let followed = audience.keep_batch(events, place, bytes);
-                    inbox.news(News::Committed { place, bytes, took, cargo });
+                    inbox.news(News::Committed { place, bytes, took, answered_after, cargo });
                     audience.listeners.stream.tell(followed);
                     replies.into_iter().for_each(|reply| reply(Ok(())));
                 }
@@ -304,8 +308,9 @@ impl Writer {
 
     fn heed(&mut self, news: News) {
         match news {
-            News::Committed { place, bytes, took, cargo } => {
+            News::Committed { place, bytes, took, answered_after, cargo } => {
                 self.state.count_commit(bytes, took);
+                self.state.answered_after = answered_after;
                 let Cargo { bodies, freed, ahead, .. } = cargo;
                 self.state.slices.lasts(ahead);
                 self.arrived();

@@ -51,7 +51,7 @@ fn a_claim_of_who_is_gone_gives_its_calls_back() {
 
 /// A store whose limit opens in a millisecond for the call that waits, with another that was started; its clock stands
 /// still until `step` is set: then each reading moves it by so many nanoseconds.
-fn a_moment_before_a_limit_opens() -> (Machine, Started, Arc<AtomicU64>) {
+pub(super) fn a_moment_before_a_limit_opens() -> (Machine, Started, Arc<AtomicU64>) {
     let mut machine = Machine::new(1);
     let (clock, step) = (machine.clock.clone(), Arc::new(AtomicU64::new(0)));
     let reading = step.clone();
@@ -83,7 +83,7 @@ fn commits(store: &Store) -> u64 {
     wait(store.totals()).unwrap().store.commits
 }
 
-fn waiting() -> Claim {
+pub(super) fn waiting() -> Claim {
     Claim { queue: queue(), most: 1, lease: None, asks: Span::from_secs(1) }
 }
 
