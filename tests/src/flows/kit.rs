@@ -278,3 +278,32 @@ async fn a_handler_that_panics_is_one_that_failed() {
     assert_eq!(value(&kit.finish(&run).await.unwrap()), json!(2));
     assert_eq!(kit.elapsed(), Span::from_secs(5));
 }
+
+/// A machine whose step is made once another run has ended, if it is given one.
+struct Follows(Flows);
+
+impl Machine for Follows {
+    const NAME: &'static str = "follows";
+    type State = Option<String>;
+
+    async fn step(&self, step: Step<Self::State>) -> Result<StepOutcome, StepError> {
+        while let Some(other) = &step.state
+            && self.0.ended(other).await.unwrap().is_none()
+        {
+            tokio::task::yield_now().await;
+        }
+        Ok(done(0))
+    }
+}
+
+#[tokio::test]
+async fn no_step_is_under_way_when_a_run_has_ended() {
+    let kit = TestKit::new().await.unwrap();
+    let flows = kit.flows();
+    kit.machine(Follows(flows.clone()));
+    let new = |after: Option<&str>| NewRun::named("follows", 1, "step", json!(after));
+    let first = begin(&flows, new(None)).await;
+    let second = begin(&flows, new(Some(&first))).await;
+    kit.finish(&first).await.unwrap();
+    assert!(flows.ended(&second).await.unwrap().is_some(), "it was claimed with the first");
+}

@@ -1,9 +1,9 @@
 //! A kit for tests of machines and workflows: it is the worker of all of them, and moves the clock from one instant at
 //! which something happens to the next.
 //!
-//! Nothing waits here: calls are claimed that may start now, handlers are run, and only when there is neither is the
-//! store asked when something is due next. So time stands still while a handler runs, and the same test goes the same
-//! way each time.
+//! Nothing waits here: calls are claimed that may start now, handlers are run to their end, and only when there is
+//! neither is the store asked when something is due next. So time stands still while a handler runs, none is under way
+//! when a test goes on, and the same test goes the same way each time.
 
 mod guard;
 mod waits;
@@ -201,6 +201,12 @@ impl<S: Lanes + 'static> Kit<S> {
         let (mut steps, mut guard) = (0, Guard::new(PATIENCE));
         let mut may_have_ended = true;
         loop {
+            // What was claimed together is made before more is claimed, and before anyone goes on.
+            if !under_way.is_empty() {
+                steps += self.make(&mut under_way, &mut guard).await?;
+                may_have_ended = true;
+                continue;
+            }
             if let Goal::End(run) = goal
                 && may_have_ended
                 && self.flows.ended(run).await?.is_some()
@@ -211,13 +217,11 @@ impl<S: Lanes + 'static> Kit<S> {
                 return Err(self.goes_on(goal, steps));
             }
             self.claim(&mut under_way).await?;
-            may_have_ended = !under_way.is_empty();
-            if may_have_ended {
-                steps += self.make(&mut under_way, &mut guard).await?;
-            } else if self.pass(goal).await? {
-                steps += 1;
-            } else {
-                return Ok(());
+            if under_way.is_empty() {
+                if !self.pass(goal).await? {
+                    return Ok(());
+                }
+                (steps, may_have_ended) = (steps + 1, false);
             }
         }
     }
