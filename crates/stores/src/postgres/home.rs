@@ -48,11 +48,8 @@ use tokio::runtime::{Builder, Runtime};
 use tokio_postgres::tls::{MakeTlsConnect, TlsConnect};
 use tokio_postgres::{NoTls, Socket};
 use tollgate_core::contract::{Answer, StoreError};
-use tollgate_core::lanes::CallId;
+use tollgate_core::lanes::{CallId, Scheduler};
 use tollgate_core::{Now, Span};
-
-/// Meters that open within so long of each other are looked at together: a round costs more than a call.
-const GATHER: Span = Span::from_millis(1);
 
 /// A system counts keepalives in whole seconds, and takes no zero.
 const KEEPALIVE_MIN: Duration = Duration::from_secs(1);
@@ -244,7 +241,7 @@ impl Database {
             clock: clock.clone(),
             listeners: listeners.clone(),
             past: history.as_ref().map(History::backlog),
-            gather: GATHER,
+            gather: Scheduler::GATHER,
             growth,
             patience,
         };

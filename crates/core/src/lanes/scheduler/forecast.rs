@@ -10,8 +10,6 @@ use crate::name::{LaneName, QueueName};
 use crate::time::{Now, Span, Timestamp};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-/// Meters that open within so long of each other are looked at together.
-const GATHER: Span = Span::from_millis(1);
 /// At how many instants is looked for each start that may be.
 const INSTANTS_A_START: u64 = 4;
 
@@ -86,7 +84,7 @@ impl Scheduler {
     #[must_use]
     pub fn forecast(mut self, work: &Work, now: Now) -> Forecast {
         self.watch(Watch::Nothing);
-        self.gather(GATHER);
+        self.gather(Self::GATHER);
         // There are no others on paper.
         self.shares_asks = false;
         Rehearsal::new(self, *work, now).run()

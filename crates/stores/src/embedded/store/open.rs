@@ -22,7 +22,7 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 use std::thread;
-use tollgate_core::lanes::Watch;
+use tollgate_core::lanes::{Scheduler, Watch};
 use tollgate_core::{Now, Span};
 
 /// Why a store could not be opened. Nothing was changed.
@@ -55,11 +55,6 @@ impl OpenError {
     }
 }
 
-/// A wake costs a commit, an answer and a claim that follows it; a call that goes along costs little more.
-/// At 5,000 starts a second a millisecond halves what one costs. As much is left of the two that a start
-/// may be late, for the commit and the way to the worker.
-const GATHER: Span = Span::from_millis(1);
-
 /// How a store is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StoreSettings {
@@ -77,8 +72,8 @@ pub struct StoreSettings {
 impl Default for StoreSettings {
     /// A checkpoint every 256 MiB: read again in a second or two.
     fn default() -> Self {
-        let history = HistorySettings::default();
-        Self { log: Settings::default(), checkpoint_bytes: 256 << 20, history, gather: GATHER }
+        let (log, history) = (Settings::default(), HistorySettings::default());
+        Self { log, checkpoint_bytes: 256 << 20, history, gather: Scheduler::GATHER }
     }
 }
 
