@@ -119,7 +119,9 @@ impl<C: ConnectionLike + Clone + Send + Sync + 'static> RedisCells<C> {
             None => self.now(count(&seconds)?, count(&nanos)?),
         };
         let refused = refused.iter().map(count).collect::<Option<_>>()?;
-        let change = before.into_iter().map(value).collect::<Option<_>>()?;
+        // Those that are only read are as they were expected.
+        let before = before.into_iter().skip(request.expects().len());
+        let change = before.map(value).collect::<Option<_>>()?;
         let found = Found { read: request.expects().to_vec(), change };
         let written = usize::try_from(count(&written)?).ok()?;
         Some(Took::All { now, refused, written, found })

@@ -10,8 +10,9 @@ use tollgate_core::lanes::{Record, Revision, Write};
 use tollgate_core::till::{KeptMeter, ReceiptKey, Till};
 use tollgate_core::{Key, LimitName, Now, Partition, Span};
 
-/// For how long a meter that is as new is kept on: a limit may be made slower just then.
-const MARGIN: Span = Span::from_secs(60);
+/// For how long a meter that is as new is kept on: a limit may be made slower just then. A minute, and half of one more
+/// that a store may leave out.
+const MARGIN: Span = Span::from_secs(90);
 /// For how long it is remembered what rules there were that are there no more: longer than any period.
 const GONE_KEPT: Span = Span::from_days(732);
 

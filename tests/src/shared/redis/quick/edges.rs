@@ -212,16 +212,16 @@ async fn what_the_script_wrote_is_not_written_again() {
 }
 
 #[tokio::test]
-async fn a_meter_lives_until_it_is_as_new_and_a_minute_longer() {
+async fn a_meter_lives_until_it_is_as_new_and_a_minute_and_a_half_longer() {
     let time: Arc<dyn Fn() -> Now + Send + Sync> = Arc::new(|| at(100));
     let settings = Settings { time: Some(time), ..settings() };
     let cells = connected(&settings).await;
     let limits = [
-        (Limit::per(1, Span::from_secs(600)), 660_000),
-        (Limit::fixed_window(1, Span::from_secs(600)), 660_000),
-        (Limit::sliding_window(1, Span::from_secs(600)), 660_000),
-        (Limit::concurrency(2), 61_000),
-        (Limit::per_second(1).and(Limit::concurrency(2)), 61_000),
+        (Limit::per(1, Span::from_secs(600)), 690_000),
+        (Limit::fixed_window(1, Span::from_secs(600)), 690_000),
+        (Limit::sliding_window(1, Span::from_secs(600)), 690_000),
+        (Limit::concurrency(2), 91_000),
+        (Limit::per_second(1).and(Limit::concurrency(2)), 91_000),
     ];
     for (number, (limit, longest)) in limits.into_iter().enumerate() {
         let key = [cell(Kind::Meter, &number.to_string())];
@@ -232,6 +232,58 @@ async fn a_meter_lives_until_it_is_as_new_and_a_minute_longer() {
         let left: i64 = say(shared(), &["PTTL", &stored]).await;
         assert!((longest - 30_000..=longest).contains(&left), "{number}: {left}");
     }
+}
+
+#[tokio::test]
+async fn a_meter_whose_end_is_in_the_same_half_minute_is_written_in_place_and_its_expiry_left() {
+    let settings = Settings { time: Some(Arc::new(|| at(100))), ..settings() };
+    let cells = connected(&settings).await;
+    // A bucket that is full a second later with each ask, and a window that ends when it ends.
+    let (bucket, window) =
+        (Limit::per_minute(60).burst(60), Limit::fixed_window(60, Span::from_secs(1)));
+    for (name, limit, last) in [("b", bucket, 110_000), ("w", window, 500_000)] {
+        let (key, quick) = ([cell(Kind::Meter, name)], quick(line(limit)));
+        let stored = format!("{{{}}}:m:1:{name}", settings.prefix);
+        let mut kept = [None];
+        for ask in 1..=20 {
+            let tried = cells.try_quick(Wanted { read: &[], change: &key }, &quick).await.unwrap();
+            assert!(matches!(tried, Tried::Taken(_)), "{tried:?}");
+            let _ = take(&mut kept, &quick.asks, at(100));
+            let value = kept[0].as_ref().map(|kept| kept.value(at(100)));
+            assert_eq!(look(&cells, &key).await, [value], "after {ask}");
+            let left: i64 = say(shared(), &["PTTL", &stored]).await;
+            // The twentieth of the bucket ends with the second 120.
+            let longest = [91_000, 500_000, last][usize::from(ask > 1) + usize::from(ask == 20)];
+            assert!((longest - 60_000..=longest).contains(&left), "{name} after {ask}: {left}");
+            if ask == 1 {
+                let _: bool = say(shared(), &["PEXPIRE", &stored, "500000"]).await;
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_was_to_be_written_in_place_is_written_whole_if_another_meter_is_not_plain() {
+    let (cells, key) = (world().await.0, ["a", "b"].map(|name| cell(Kind::Meter, name)));
+    let first = line(Limit::per_second(5));
+    let asks = [first.clone(), QuickLine { at: 1, ..first.clone() }].map(|line| QuickAsk {
+        count: 1,
+        life: Span::from_secs(1),
+        lines: vec![line],
+    });
+    let mut kept = [None, Some(Kept::of(&first, at(90)))];
+    cells.try_quick(Wanted { read: &[], change: &key[..1] }, &quick(first)).await.unwrap();
+    let _ = take(&mut kept, &asks[..1], at(100));
+    let other = kept[1].as_mut().unwrap();
+    other.meter.close(at(99).at, "asked to wait", at(90).at);
+    change(&cells, &key[1..], &mut Put(vec![Some(other.value(at(95)))], None)).await;
+    let both = Quick { expects: Vec::new(), needs_all: false, asks: asks.to_vec() };
+    let tried = cells.try_quick(Wanted { read: &[], change: &key }, &both).await.unwrap();
+    let Tried::Taken(Taken { granted, .. }) = tried else { panic!("{tried:?}") };
+    assert_eq!(granted, [true, true]);
+    let _ = take(&mut kept, &asks, at(100));
+    let values = kept.map(|kept| kept.map(|kept| kept.value(at(100))));
+    assert_eq!(look(&cells, &key).await, values);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
