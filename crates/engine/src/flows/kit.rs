@@ -201,6 +201,7 @@ impl<S: Lanes + 'static> Kit<S> {
         let (mut steps, mut guard) = (0, Guard::new(PATIENCE));
         let mut may_have_ended = true;
         loop {
+            guard.goes_on();
             // What was claimed together is made before more is claimed, and before anyone goes on.
             if !under_way.is_empty() {
                 steps += self.make(&mut under_way, &mut guard).await?;
@@ -255,7 +256,6 @@ impl<S: Lanes + 'static> Kit<S> {
 
     /// Goes on with what is being made until some of it is, and settles that; says how many.
     async fn make(&self, under_way: &mut Vec<Made>, guard: &mut Guard) -> Result<u64, KitError> {
-        guard.goes_on();
         let outcomes = poll_fn(|context| match all_ready(under_way, context) {
             outcomes if outcomes.is_empty() => guard.poll(context).map(|()| outcomes),
             outcomes => Poll::Ready(outcomes),
