@@ -36,8 +36,9 @@ use tollgate_core::contract::Answer;
 /// Changes of one process that are worth having under way: while Redis makes one, the next is on its
 /// way there, and another on its way back.
 pub const CHANGES_MAX: usize = 4;
-/// With all of them in one change, Redis idles while it is written and read here, and this process while it is made.
-pub const SHARES: usize = 3;
+/// While Redis sees to one half of those who ask, the other half is answered and asks again. If all were there at once,
+/// they would come back at once, too, for Redis answers together what it got together: then one idles, then the other.
+pub const SHARES: usize = 2;
 
 /// How [`RedisCells`] are kept.
 #[derive(Clone)]

@@ -103,14 +103,12 @@ impl Round {
 mod tests {
     use super::super::batch::Request;
     use super::super::command::{Command, Consume, Settle, SettleLine};
-    use super::super::desk::Present;
     use super::*;
-    use std::sync::Arc;
     use tollgate_core::contract::{Ask, Cost, PaidLine, Receipt};
     use tollgate_core::{LimitName, Now, Payment, Priority, Span, Timestamp, Toll};
 
     fn boxed(command: impl Command) -> Box<dyn Asked> {
-        Box::new(Request::new(command, Present::enter(&Arc::default()).0).0)
+        Box::new(Request::new(command).0)
     }
 
     fn paying(limits: &[&str]) -> Box<dyn Asked> {

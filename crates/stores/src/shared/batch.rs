@@ -3,7 +3,7 @@
 use super::cells::{CellKey, Change, Decide, Found};
 use super::codec;
 use super::command::Command;
-use super::desk::Present;
+use super::desk::queue::UnderWay;
 use super::hurry::Hurry;
 use super::memory::{Memory, Remembered};
 use super::open::{Opened, all_found, kept_for};
@@ -30,16 +30,12 @@ pub(super) struct Request<C: Command> {
     command: C,
     done: Option<C::Answer>,
     reply: oneshot::Sender<Answer<C::Answer>>,
-    present: Present,
 }
 
 impl<C: Command> Request<C> {
-    pub(super) fn new(
-        command: C,
-        present: Present,
-    ) -> (Self, oneshot::Receiver<Answer<C::Answer>>) {
+    pub(super) fn new(command: C) -> (Self, oneshot::Receiver<Answer<C::Answer>>) {
         let (reply, answer) = oneshot::channel();
-        (Self { command, done: None, reply, present }, answer)
+        (Self { command, done: None, reply }, answer)
     }
 }
 
@@ -58,18 +54,28 @@ impl<C: Command> Asked for Request<C> {
 
     fn answer(self: Box<Self>, outcome: Answer<()>) {
         let undecided = || StoreError::Failed { reason: "the store decided nothing".to_owned() };
-        let Self { done, reply, present, .. } = *self;
-        // Whoever is told may ask again at once, and is alone then.
-        drop(present);
+        let Self { done, reply, .. } = *self;
         // Who does not wait any more need not be told.
         let _ = reply.send(outcome.and_then(|()| done.ok_or_else(undecided)));
     }
+}
+
+/// Tells all of them what came of it.
+pub(super) fn answer_all(
+    requests: Vec<Box<dyn Asked>>,
+    outcome: &Answer<()>,
+    under_way: &UnderWay,
+) {
+    // Whoever is told may ask again at once, and is alone then.
+    under_way.answered(requests.len());
+    requests.into_iter().for_each(|request| request.answer(outcome.clone()));
 }
 
 /// Requests that go together.
 pub(super) struct Batch {
     requests: Vec<Box<dyn Asked>>,
     memory: Arc<Mutex<Memory>>,
+    under_way: Arc<UnderWay>,
     read: Arc<[CellKey]>,
     change: Arc<[CellKey]>,
     quick: Option<Quick>,
@@ -102,10 +108,14 @@ pub(super) enum Again {
 }
 
 impl Batch {
-    pub(super) fn new(requests: Vec<Box<dyn Asked>>, memory: Arc<Mutex<Memory>>) -> Self {
+    pub(super) fn new(
+        requests: Vec<Box<dyn Asked>>,
+        memory: Arc<Mutex<Memory>>,
+        under_way: Arc<UnderWay>,
+    ) -> Self {
         let (read, change, came) = (Arc::default(), Arc::default(), Came::default());
         let (quick, remembered, keeps_paid) = (None, Remembered::default(), true);
-        Self { requests, memory, read, change, quick, remembered, came, keeps_paid }
+        Self { requests, memory, under_way, read, change, quick, remembered, came, keeps_paid }
     }
 
     /// For a store that writes all cells together: nothing is ever taken back.
@@ -168,7 +178,7 @@ impl Batch {
     }
 
     pub(super) fn answer(self, outcome: Answer<()>) {
-        self.requests.into_iter().for_each(|request| request.answer(outcome.clone()));
+        answer_all(self.requests, &outcome, &self.under_way);
     }
 
     pub(super) fn into_requests(self) -> Vec<Box<dyn Asked>> {

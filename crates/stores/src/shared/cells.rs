@@ -172,7 +172,9 @@ pub trait Cells: Send + Sync {
     /// How many changes of one process are worth having under way at a time.
     fn changes_max(&self) -> usize;
 
-    /// Among how many changes those who ask at once are divided; 1 where a change costs more than what is in it.
+    /// Among how many changes those who ask at once are divided, where the store makes one after the other: while one is
+    /// under way, the next waits for its share of them, for some milliseconds at most. 1 where changes are made
+    /// beside each other, or one costs more than what is in it: they go as soon as there is room.
     fn shares(&self) -> usize;
 
     /// Whether it decides by itself what is [`Quick`]: such a change is one step, and holds up nobody while it is

@@ -1,11 +1,12 @@
 //! Where the requests of one process come together: whatever waits while the store is busy goes to it as
-//! one change. Nobody waits for more to come, and who comes alone carries its request itself.
+//! one change. Who comes alone carries its request itself.
 
 mod carried;
+pub(super) mod queue;
 
 use super::agree::agree;
 use super::apart::{self, Group};
-use super::batch::{Again, Asked, Batch, Request};
+use super::batch::{Again, Asked, Batch, Request, answer_all};
 use super::cells::{Cells, Wanted};
 use super::command::Command;
 use super::condition::Condition;
@@ -13,20 +14,14 @@ use super::memory::Memory;
 use super::wants::Wants;
 use carried::Carried;
 use parking_lot::Mutex;
+use queue::{Pace, Queue, TOGETHER_MAX, UnderWay, Waiting};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use tokio::runtime::Handle;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
+use tokio::sync::{Semaphore, oneshot};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 use tollgate_core::contract::{Answer, StoreError};
 
-/// Most requests that go together: a script or a transaction that takes longer holds up the others.
-const TOGETHER_MAX: usize = 512;
-/// So many go together in any case, though those who wait are divided.
-const TOGETHER_MIN: usize = 16;
-/// Most requests that wait: more are refused, since the store is far behind.
-const WAITING_MAX: usize = 65_536;
 /// Most changes under way of limits that are spread: each is small, and of one server of several.
 const SPREAD_MAX: usize = 128;
 /// How often something may turn out not to be as it was remembered.
@@ -35,17 +30,21 @@ const AGAIN_MAX: usize = 8;
 /// Takes requests, and tells what came of them.
 #[derive(Clone)]
 pub(super) struct Desk {
-    requests: mpsc::Sender<Waiting>,
+    door: Arc<Door>,
     clerk: Clerk,
     runtime: Handle,
-    /// Requests that wait or are under way.
-    present: Arc<AtomicUsize>,
     /// How the store was when it was last asked.
     pub(super) condition: Arc<Condition>,
 }
 
-/// A request, and since when it waits.
-pub(super) type Waiting = (Instant, Box<dyn Asked>);
+/// Where requests come in, until the last handle is gone.
+struct Door(Arc<Queue>);
+
+impl Drop for Door {
+    fn drop(&mut self) {
+        self.0.leave();
+    }
+}
 
 /// Whether the store answers.
 #[derive(Default)]
@@ -79,34 +78,32 @@ impl Reach {
 impl Desk {
     /// Serves requests on the runtime that this is called on, until the last handle is gone.
     pub(super) fn open(cells: Arc<dyn Cells>, memory: Memory) -> Self {
-        let (requests, waiting) = mpsc::channel(WAITING_MAX);
         let changes_max = cells.changes_max().max(1);
         // Where each meter is a change of its own, all that wait are seen to before the next: two changes
         // of one meter would only be in each other's way.
         let together_max = if cells.writes_together() { changes_max } else { 1 };
-        let permits = Arc::new(Semaphore::new(together_max));
+        let queue = Queue::new(Pace { changes_max: together_max, shares: cells.shares().max(1) });
         let parts_max = if cells.spreads() { SPREAD_MAX } else { changes_max };
         let changes = Arc::new(Semaphore::new(parts_max));
         let memory = Arc::new(Mutex::new(memory));
         let condition = Arc::<Condition>::default();
         let (agreeing, noting, reach) = (Arc::default(), condition.clone(), Arc::default());
-        let clerk = Clerk { cells, memory, permits, changes, agreeing, condition: noting, reach };
-        let (runtime, present) = (Handle::current(), Arc::<AtomicUsize>::default());
-        tokio::spawn(clerk.clone().serve(waiting, present.clone()));
-        Self { requests, clerk, runtime, present, condition }
+        let clerk = Clerk { cells, memory, changes, agreeing, condition: noting, reach };
+        let (runtime, door) = (Handle::current(), Arc::new(Door(queue.clone())));
+        tokio::spawn(clerk.clone().serve(Serving(queue)));
+        Self { door, clerk, runtime, condition }
     }
 
     pub(super) async fn ask<C: Command>(&self, command: C) -> Answer<C::Answer> {
-        let (present, is_alone) = Present::enter(&self.present);
-        let (request, mut answer) = Request::new(command, present);
+        let (request, answer) = Request::new(command);
         // Nothing but what the store decides in one step is carried by who asks: who does not look after it
         // for a while would hold up others, or what is locked.
-        let may_carry = is_alone && request.asks().is_some() && self.clerk.cells.decides_itself();
-        if may_carry && let Ok(permit) = self.clerk.permits.clone().try_acquire_owned() {
-            self.carry(Box::new(request), permit).await;
-            return answer.try_recv().unwrap_or_else(|_| Err(ended()));
+        let may_carry = request.asks().is_some() && self.clerk.cells.decides_itself();
+        let request: Box<dyn Asked> = Box::new(request);
+        match may_carry.then(|| self.door.0.alone()).flatten() {
+            Some(under_way) => self.carry(request, under_way).await,
+            None => self.door.0.push(vec![request])?,
         }
-        self.hand_in(request)?;
         told(answer).await
     }
 
@@ -115,55 +112,23 @@ impl Desk {
         let (mut commands, mut answers) = (commands.into_iter(), Vec::new());
         while commands.len() > 0 {
             // No more at a time than go together: others have requests, too.
-            let some = commands.by_ref().take(TOGETHER_MAX);
-            let handed_in = some.map(|command| {
-                let (present, _) = Present::enter(&self.present);
-                let (request, answer) = Request::new(command, present);
-                self.hand_in(request).map(|()| answer)
-            });
-            for answer in handed_in.collect::<Answer<Vec<_>>>()? {
-                answers.push(told(answer).await?);
+            let some = commands.by_ref().take(TOGETHER_MAX).map(Request::new);
+            let boxed = some.map(|(request, told)| (Box::new(request) as Box<dyn Asked>, told));
+            let (requests, told): (Vec<_>, Vec<_>) = boxed.unzip();
+            self.door.0.push(requests)?;
+            for answer in told {
+                answers.push(self::told(answer).await?);
             }
         }
         Ok(answers)
     }
 
-    fn hand_in(&self, request: impl Asked + 'static) -> Answer<()> {
-        let waiting: Waiting = (Instant::now(), Box::new(request));
-        self.requests.try_send(waiting).map_err(|error| match error {
-            mpsc::error::TrySendError::Full(_) => StoreError::Full {
-                reason: format!("{WAITING_MAX} requests wait for it already: ask again later"),
-            },
-            mpsc::error::TrySendError::Closed(_) => ended(),
-        })
-    }
-
     /// Sees to a request on the caller's own task, which need not wake another and be woken by it. Dropped,
     /// it goes on without the caller.
-    async fn carry(&self, request: Box<dyn Asked>, permit: OwnedSemaphorePermit) {
+    async fn carry(&self, request: Box<dyn Asked>, under_way: Arc<UnderWay>) {
         let clerk = self.clerk.clone();
-        let doing = Box::pin(async move {
-            clerk.see_to(vec![request]).await;
-            drop(permit);
-        });
-        Carried::new(doing, self.runtime.clone(), self.requests.clone()).await;
-    }
-}
-
-/// A request that waits or is under way.
-pub(super) struct Present(Arc<AtomicUsize>);
-
-impl Present {
-    /// Says whether it is the only one.
-    pub(super) fn enter(present: &Arc<AtomicUsize>) -> (Self, bool) {
-        let before = present.fetch_add(1, Ordering::Relaxed);
-        (Self(present.clone()), before == 0)
-    }
-}
-
-impl Drop for Present {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
+        let doing = Box::pin(async move { clerk.see_to(vec![request], under_way).await });
+        Carried::new(doing, self.runtime.clone(), self.door.0.clone()).await;
     }
 }
 
@@ -187,11 +152,19 @@ enum Made {
     Elsewhere,
 }
 
+/// However it ends, those who wait are told that it has.
+struct Serving(Arc<Queue>);
+
+impl Drop for Serving {
+    fn drop(&mut self) {
+        self.0.close();
+    }
+}
+
 #[derive(Clone)]
 struct Clerk {
     cells: Arc<dyn Cells>,
     memory: Arc<Mutex<Memory>>,
-    permits: Arc<Semaphore>,
     /// Bounds the changes under way, where what goes together is made one by one.
     changes: Arc<Semaphore>,
     /// Held by who agrees with the store since when it remembers.
@@ -201,74 +174,63 @@ struct Clerk {
 }
 
 impl Clerk {
-    async fn serve(self, mut waiting: mpsc::Receiver<Waiting>, present: Arc<AtomicUsize>) {
-        let mut requests = Vec::new();
-        let shares = self.cells.shares().max(1);
-        loop {
-            // First someone who asks, then a free hand, and then whatever came until then.
-            let Some(first) = waiting.recv().await else { return };
-            let Ok(permit) = self.permits.clone().acquire_owned().await else { return };
-            requests.push(first);
-            // While the store sees to some of those present, the others are on their way.
-            let share = present.load(Ordering::Relaxed) / shares;
-            while requests.len() < share.clamp(TOGETHER_MIN, TOGETHER_MAX)
-                && let Ok(next) = waiting.try_recv()
-            {
-                requests.push(next);
-            }
-            let requests = self.still_worth_asking(&mut requests);
+    async fn serve(self, serving: Serving) {
+        while let Some((requests, under_way)) = serving.0.next().await {
+            let requests = self.still_worth_asking(requests, &under_way);
             if requests.is_empty() {
+                // Many may have waited for a store that is out of reach.
+                tokio::task::yield_now().await;
                 continue;
             }
             let clerk = self.clone();
-            tokio::spawn(async move {
-                clerk.see_to(requests).await;
-                drop(permit);
-            });
+            tokio::spawn(async move { clerk.see_to(requests, under_way).await });
         }
     }
 
     /// Those that came since the store was found out of reach. The others are told so: who waited with
     /// those for whom that was found out would wait a deadline for each of them.
-    fn still_worth_asking(&self, requests: &mut Vec<Waiting>) -> Vec<Box<dyn Asked>> {
-        let reach = self.reach.lock();
-        let mut left = Vec::with_capacity(requests.len());
-        for (since, request) in requests.drain(..) {
-            match reach.outage_since(since) {
-                Some(error) => request.answer(Err(error)),
-                None => left.push(request),
+    fn still_worth_asking(&self, requests: Vec<Waiting>, under_way: &UnderWay) -> Group {
+        let outage = self.reach.lock().outage.clone();
+        let (mut left, mut told) = (Vec::with_capacity(requests.len()), Vec::new());
+        for (since, request) in requests {
+            match outage.as_ref().is_some_and(|(found, _)| since <= *found) {
+                true => told.push(request),
+                false => left.push(request),
             }
+        }
+        if let Some((_, error)) = outage {
+            answer_all(told, &Err(error), under_way);
         }
         left
     }
 
     /// Those whose cells turn out to lie elsewhere are seen to again.
-    async fn see_to(&self, mut requests: Vec<Box<dyn Asked>>) {
+    async fn see_to(&self, mut requests: Group, under_way: Arc<UnderWay>) {
         for _ in 0..AGAIN_MAX {
-            requests = self.see_to_once(requests).await;
+            requests = self.see_to_once(requests, &under_way).await;
             if requests.is_empty() {
                 return;
             }
         }
-        requests.into_iter().for_each(|request| request.answer(Err(keeps_forgetting())));
+        answer_all(requests, &Err(keeps_forgetting()), &under_way);
     }
 
-    async fn see_to_once(&self, requests: Vec<Box<dyn Asked>>) -> Vec<Box<dyn Asked>> {
+    async fn see_to_once(&self, requests: Group, under_way: &Arc<UnderWay>) -> Group {
         if !self.cells.writes_together() {
-            return self.make_apart(apart::rounds(requests)).await;
+            return self.make_apart(apart::rounds(requests), under_way).await;
         }
         let (together, spread) = self.parted(requests);
         if spread.is_empty() {
-            return self.make(self.batch(together).written_together()).await;
+            return self.make(self.batch(together, under_way).written_together()).await;
         }
         let together = async {
             match together.is_empty() {
                 true => Vec::new(),
-                false => self.make(self.batch(together).written_together()).await,
+                false => self.make(self.batch(together, under_way).written_together()).await,
             }
         };
         let rounds = apart::rounds_by_place(spread, &self.memory.lock());
-        let (mut left, others) = tokio::join!(together, self.make_apart(rounds));
+        let (mut left, others) = tokio::join!(together, self.make_apart(rounds, under_way));
         left.extend(others);
         left
     }
@@ -287,18 +249,18 @@ impl Clerk {
         })
     }
 
-    fn batch(&self, requests: Vec<Box<dyn Asked>>) -> Batch {
-        Batch::new(requests, self.memory.clone())
+    fn batch(&self, requests: Group, under_way: &Arc<UnderWay>) -> Batch {
+        Batch::new(requests, self.memory.clone(), under_way.clone())
     }
 
     /// Makes groups apart from each other; hands back those whose cells turn out to lie elsewhere.
-    async fn make_apart(&self, rounds: Vec<Vec<Group>>) -> Vec<Box<dyn Asked>> {
+    async fn make_apart(&self, rounds: Vec<Vec<Group>>, under_way: &Arc<UnderWay>) -> Group {
         let (begun, mut left) = (Instant::now(), Vec::new());
         for round in rounds {
-            let mut under_way = JoinSet::new();
-            for part in round.into_iter().map(|group| self.batch(group)) {
+            let mut parts = JoinSet::new();
+            for part in round.into_iter().map(|group| self.batch(group, under_way)) {
                 let clerk = self.clone();
-                under_way.spawn(async move {
+                parts.spawn(async move {
                     let _permit = clerk.changes.acquire().await;
                     // Who waited for those for whom it was found out need not find out again.
                     let outage = clerk.reach.lock().outage_since(begun);
@@ -311,7 +273,7 @@ impl Clerk {
                     }
                 });
             }
-            while let Some(made) = under_way.join_next().await {
+            while let Some(made) = parts.join_next().await {
                 left.extend(made.into_iter().flatten());
             }
         }
@@ -319,7 +281,7 @@ impl Clerk {
     }
 
     /// Answers all, or hands back those whose cells turn out to lie elsewhere.
-    async fn make(&self, mut batch: Batch) -> Vec<Box<dyn Asked>> {
+    async fn make(&self, mut batch: Batch) -> Group {
         let begun = Instant::now();
         let outcome = match self.made(&mut batch).await {
             Ok(Made::Elsewhere) => return batch.into_requests(),
