@@ -1,6 +1,7 @@
 //! What a call carries: the body that was handed in, and an envelope around it.
 
 use std::fmt;
+use std::sync::Arc;
 
 /// Longest envelope: it is read whole whenever its call starts.
 pub const ENVELOPE_BYTES_MAX: usize = 32 << 10;
@@ -12,10 +13,12 @@ pub const TOLD_BODY_BYTES_MAX: usize = 4 << 10;
 const LENGTH_BYTES: usize = 2;
 
 /// A call's body, and the envelope that tells how it is to be delivered. No decision looks into the
-/// envelope: it is the engine's. The scheduler keeps neither in memory; payloads are the store's.
-// Invariant: empty, or the envelope's length in two bytes, low one first, the envelope, and the body.
+/// envelope: it is the engine's. The scheduler keeps neither in memory; payloads are the store's. Clones
+/// share the bytes.
+// Invariant: nothing, or the envelope's length in two bytes, low one first, the envelope, and the body, which
+// are not both empty.
 #[derive(Clone, PartialEq, Eq, Default)]
-pub struct Payload(Box<[u8]>);
+pub struct Payload(Option<Arc<[u8]>>);
 
 /// An envelope that is too long.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -48,19 +51,19 @@ impl Payload {
         joined.extend_from_slice(&length.to_le_bytes());
         joined.extend_from_slice(envelope);
         joined.extend_from_slice(body);
-        Self(joined.into())
+        Self(Some(joined.into()))
     }
 
     /// What was handed in with the call.
     #[inline]
     pub fn body(&self) -> &[u8] {
-        self.0.get(self.body_start()..).unwrap_or_default()
+        self.as_kept().get(self.body_start()..).unwrap_or_default()
     }
 
     /// What goes with the body; empty if nothing does.
     #[inline]
     pub fn envelope(&self) -> &[u8] {
-        self.0.get(LENGTH_BYTES..self.body_start()).unwrap_or_default()
+        self.as_kept().get(LENGTH_BYTES..self.body_start()).unwrap_or_default()
     }
 
     /// What is told of it: its envelope, and its body if that is short.
@@ -68,8 +71,8 @@ impl Payload {
         if self.body().len() <= TOLD_BODY_BYTES_MAX {
             return self.clone();
         }
-        let kept = self.0.get(..self.body_start()).unwrap_or_default();
-        if self.envelope().is_empty() { Self::default() } else { Self(kept.into()) }
+        let kept = self.as_kept().get(..self.body_start()).unwrap_or_default();
+        if self.envelope().is_empty() { Self::default() } else { Self(Some(kept.into())) }
     }
 
     /// How many bytes it has.
@@ -78,21 +81,26 @@ impl Payload {
     }
 
     fn body_start(&self) -> usize {
-        let length = self.0.first_chunk().map_or(0, |length| u16::from_le_bytes(*length));
+        let length = self.as_kept().first_chunk().map_or(0, |length| u16::from_le_bytes(*length));
         LENGTH_BYTES + usize::from(length)
     }
 
     /// As a store keeps it: one string of bytes.
     #[inline]
     pub fn as_kept(&self) -> &[u8] {
-        &self.0
+        self.0.as_deref().unwrap_or_default()
     }
 
     /// From what a store kept; `None` if no payload is kept so.
-    pub fn from_kept(kept: impl Into<Box<[u8]>>) -> Option<Self> {
-        let payload = Self(kept.into());
-        let is_one_way = payload.0.len() != LENGTH_BYTES;
-        let is_whole = payload.0.is_empty() || payload.body_start() <= payload.0.len();
+    pub fn from_kept(kept: impl Into<Arc<[u8]>>) -> Option<Self> {
+        let kept = kept.into();
+        if kept.is_empty() {
+            return Some(Self::default());
+        }
+        let bytes = kept.len();
+        let payload = Self(Some(kept));
+        let is_one_way = bytes != LENGTH_BYTES;
+        let is_whole = payload.body_start() <= bytes;
         let is_short = payload.body_start() <= LENGTH_BYTES + ENVELOPE_BYTES_MAX;
         (is_one_way && is_whole && is_short).then_some(payload)
     }
