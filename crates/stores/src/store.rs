@@ -25,14 +25,33 @@ use command::{Kind, Task};
 use home::{Body, Home, Past};
 use state::{BodyAt, State};
 use std::collections::{HashMap, VecDeque};
+use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::Arc;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 use tollgate_core::contract::{Answer, StoreError};
 use tollgate_core::lanes::{CallId, Payload, Scheduler};
 use tollgate_core::{Now, Span};
 
-/// Something for each call. Their names are ours: nobody chooses where they fall.
-type ByCall<T> = HashMap<CallId, T, foldhash::fast::RandomState>;
+/// Something for each call.
+type ByCall<T> = HashMap<CallId, T, BuildHasherDefault<Placing>>;
+
+/// Lets calls fall [where they should](CallId::place).
+#[derive(Debug, Default)]
+struct Placing(u64);
+
+impl Hasher for Placing {
+    fn write(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|byte| self.write_u64(u64::from(*byte)));
+    }
+
+    fn write_u64(&mut self, call: u64) {
+        self.0 = CallId(self.0 ^ call).place();
+    }
+
+    fn finish(&self) -> u64 {
+        self.0
+    }
+}
 
 /// Where the time comes from: the machine's clocks, or a test's.
 pub type TimeSource = Arc<dyn Fn() -> Now + Send + Sync>;

@@ -122,15 +122,15 @@ pub(super) struct Calls {
 
 impl Calls {
     pub(super) fn insert(&mut self, call: Call) -> CallSlot {
-        let hash = mixed(call.id.0);
+        let hash = call.id.place();
         let slot = slot(self.calls.insert(call));
         let calls = &self.calls;
-        self.by_id.insert_unique(hash, slot, |slot| mixed(calls[index(*slot)].id.0));
+        self.by_id.insert_unique(hash, slot, |slot| calls[index(*slot)].id.place());
         slot
     }
 
     pub(super) fn find(&self, id: CallId) -> Option<CallSlot> {
-        self.by_id.find(mixed(id.0), |slot| self.calls[index(*slot)].id == id).copied()
+        self.by_id.find(id.place(), |slot| self.calls[index(*slot)].id == id).copied()
     }
 
     /// Removes a call; says which set of tolls nobody owes any more.
@@ -139,7 +139,7 @@ impl Calls {
         if let Some(progress) = call.progress {
             self.progresses.remove(index(progress.get()) - 1);
         }
-        if let Ok(found) = self.by_id.find_entry(mixed(call.id.0), |other| *other == slot) {
+        if let Ok(found) = self.by_id.find_entry(call.id.place(), |other| *other == slot) {
             found.remove();
         }
         self.forget_tolls(call.tolls)
@@ -268,7 +268,7 @@ pub(super) fn index(slot: u32) -> usize {
 }
 
 /// Spreads numbers that follow each other; they are ours, not a caller's.
-pub(super) fn mixed(number: u64) -> u64 {
+fn mixed(number: u64) -> u64 {
     number.wrapping_add(1).wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(29)
 }
 
