@@ -6,7 +6,7 @@ use crate::contract::ConfigureError;
 use crate::limit::Definition;
 use crate::name::{Key, LimitName, NameError, QueueName};
 use crate::time::{Span, Timestamp};
-use crate::toll::TollError;
+use crate::toll::{Toll, TollError};
 
 /// Most changes in one act: an act is one write, held in memory whole. Ten thousand runs fit that begin
 /// together, each with its record and its first call.
@@ -292,6 +292,11 @@ impl Act {
         if given > ACT_CHANGES_MAX {
             return Err(ActError::TooManyChanges { given });
         }
+        let bytes = self.bytes();
+        // None of its parts is longer than all of them.
+        if bytes <= BODY_BYTES_MAX.min(REPORT_BYTES_MAX) {
+            return Ok(());
+        }
         let new = self.enqueue.iter().enumerate();
         let thens = self.count_down.iter().map(|count| &count.then).enumerate();
         let too_long =
@@ -303,7 +308,6 @@ impl Act {
         if let Some((at, bytes)) = reports.find(|(_, bytes)| *bytes > REPORT_BYTES_MAX) {
             return Err(ActError::ReportTooLong { at, bytes });
         }
-        let bytes = self.bytes();
         if bytes > ACT_BYTES_MAX {
             return Err(ActError::TooManyBytes { bytes });
         }
@@ -331,8 +335,15 @@ impl Act {
         }
     }
 
-    pub(super) fn new_calls_mut(&mut self) -> impl Iterator<Item = &mut NewCall> {
-        self.enqueue.iter_mut().chain(self.count_down.iter_mut().map(|count| &mut count.then))
+    /// Lets some of its calls, in their order, owe these tolls.
+    pub(super) fn owe(&mut self, owing: Vec<(usize, Vec<Toll>)>) {
+        let mut owing = owing.into_iter().peekable();
+        let thens = self.count_down.iter_mut().map(|count| &mut count.then);
+        for (at, call) in self.enqueue.iter_mut().chain(thens).enumerate() {
+            if let Some((_, tolls)) = owing.next_if(|(of, _)| *of == at) {
+                call.tolls = tolls;
+            }
+        }
     }
 
     /// How many changes there are.

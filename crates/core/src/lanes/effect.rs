@@ -11,6 +11,7 @@ use crate::contract::{MeterName, Receipt};
 use crate::limit::Definition;
 use crate::name::{Key, LaneName, LimitName, Partition, QueueName};
 use crate::time::{Now, Timestamp};
+use smallvec::SmallVec;
 
 impl Effect {
     /// When it was decided, if that matters.
@@ -161,7 +162,7 @@ pub enum Effect {
         /// Which start.
         lease: Lease,
         /// The true cost at each of its meters; empty if the lease ran out.
-        actual: Box<[u64]>,
+        actual: SmallVec<[u64; 1]>,
         /// When.
         now: Now,
         /// What was said about it, for the history.

@@ -8,6 +8,7 @@ mod act;
 mod advance;
 mod allow;
 mod apply;
+mod ascending;
 mod ask;
 mod browse;
 mod busiest;

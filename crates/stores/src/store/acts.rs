@@ -41,13 +41,15 @@ impl Store {
 
     async fn act_together(
         &self,
-        acts: Vec<Act>,
+        mut acts: Vec<Act>,
         bytes: usize,
     ) -> Answer<Vec<Result<Acted, ActError>>> {
-        self.tell_of(Kind::Change, bytes, move |state, now| {
-            acts.into_iter().map(|act| state.scheduler.act(act, now)).collect()
-        })
-        .await
+        let made = self.tell_of(Kind::Change, bytes, move |state, now| {
+            let made = acts.iter_mut().map(|act| state.scheduler.make(act, now)).collect();
+            // Their memory is given back by whoever asked: the home has others to serve.
+            (made, acts)
+        });
+        made.await.map(|(made, _)| made)
     }
 
     async fn make_together(

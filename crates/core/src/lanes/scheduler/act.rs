@@ -27,11 +27,9 @@ impl Scheduler {
     /// Changes all that an act says, or nothing: then it is as it was.
     pub fn make(&mut self, act: &mut Act, now: Now) -> Result<Acted, ActError> {
         self.advance(now);
-        let mut owing = self.check(act)?.into_iter().peekable();
-        for (at, call) in act.new_calls_mut().enumerate() {
-            if let Some((_, tolls)) = owing.next_if(|(of, _)| *of == at) {
-                call.tolls = tolls;
-            }
+        let owing = self.check(act)?;
+        if !owing.is_empty() {
+            act.owe(owing);
         }
         let mut acted = Acted::default();
         self.watching.enter(act.door);
@@ -45,16 +43,21 @@ impl Scheduler {
         for settle in act.settle.drain(..) {
             self.settle(settle, now);
         }
-        acted.cancelled.extend(act.cancel.drain(..).map(|id| self.cancel(id)));
-        acted.revived.extend(act.revive.drain(..).map(|revive| self.revive(&revive, now)));
-        acted.written.extend(act.write.drain(..).map(|write| self.write(write)));
-        acted.enqueued.reserve(act.enqueue.len());
+        acted.cancelled = each(&mut act.cancel, |id| self.cancel(id));
+        acted.revived = each(&mut act.revive, |revive| self.revive(&revive, now));
+        acted.written = each(&mut act.write, |write| self.write(write));
+        acted.enqueued.reserve_exact(act.enqueue.len());
         for (at, new) in act.enqueue.drain(..).enumerate() {
-            let enqueued = self.enqueue(new, now);
-            acted.duplicates.extend(enqueued.filter(Enqueued::is_duplicate).map(|_| at));
-            acted.enqueued.extend(enqueued.map(Enqueued::id));
+            match self.enqueue(new, now) {
+                Some(Enqueued::New(id)) => acted.enqueued.push(id),
+                Some(Enqueued::Known(id)) => {
+                    acted.enqueued.push(id);
+                    acted.duplicates.push(at);
+                }
+                None => {}
+            }
         }
-        acted.counted.extend(act.count_down.drain(..).map(|count| self.count_down(count, now)));
+        acted.counted = each(&mut act.count_down, |count| self.count_down(count, now));
         for key in act.forget.drain(..) {
             if self.joins.contains_key(&key) {
                 self.emit(Effect::Counted { key, left: 0 });
@@ -70,14 +73,29 @@ impl Scheduler {
         self.check_settles(&act.settle)?;
         self.check_needs(&act.needs)?;
         self.check_writes(&act.write)?;
-        let (coming, mut owing) = ((&*act.define, act.door), Vec::new());
-        for (at, call) in act.enqueue.iter().enumerate() {
-            let tolls = self.check_call(at, call, coming)?;
-            owing.extend(tolls.map(|tolls| (at, tolls)));
+        let mut owing = Vec::new();
+        if act.enqueue.is_empty() && act.count_down.is_empty() && act.revive.is_empty() {
+            return Ok(owing);
         }
-        let counts = self.check_counts(&act.count_down, coming)?.into_iter();
-        owing.extend(counts.map(|(at, tolls)| (act.enqueue.len() + at, tolls)));
-        self.check_depth(act)?;
+        let (door, mut coming) = ((&*act.define, act.door), Coming::new(&act.cancel));
+        coming.add_revived(self, act);
+        for (at, call) in act.enqueue.iter().enumerate() {
+            let (queue, tolls) = self.check_call(at, call, door)?;
+            owing.extend(tolls.map(|tolls| (at, tolls)));
+            coming.add(self, queue, call);
+        }
+        let mut joins = Joins::new(self);
+        for (at, Count { key, from, then }) in act.count_down.iter().enumerate() {
+            if *from == 0 && joins.left(key) == 0 {
+                return Err(ActError::CountFromZero { at });
+            }
+            let (queue, tolls) = self.check_call(at, then, door)?;
+            owing.extend(tolls.map(|tolls| (act.enqueue.len() + at, tolls)));
+            if joins.count(key, *from) == 0 {
+                coming.add(self, queue, then);
+            }
+        }
+        self.check_depth(&coming)?;
         Ok(owing)
     }
 
@@ -107,6 +125,9 @@ impl Scheduler {
     }
 
     pub(super) fn check_writes(&self, writes: &[Write]) -> Result<(), Stale> {
+        if writes.is_empty() {
+            return Ok(());
+        }
         let mut written = BTreeMap::new();
         for ((at, write), before) in writes.iter().enumerate().zip(self.revisions..) {
             let kept = || self.records.get(&write.key).map_or(Revision(0), |kept| kept.revision);
@@ -120,13 +141,13 @@ impl Scheduler {
         Ok(())
     }
 
-    /// What a call owes, if that is more than it says.
+    /// A call's queue, and what it owes if that is more than it says.
     fn check_call(
         &self,
         at: usize,
         call: &NewCall,
         (coming, door): AtDoor<'_>,
-    ) -> Result<Option<Vec<Toll>>, ActError> {
+    ) -> Result<(QueueSlot, Option<Vec<Toll>>), ActError> {
         let Some(queue) = self.lanes.find(&call.queue) else {
             return Err(ActError::UnknownQueue { at, queue: call.queue.clone() });
         };
@@ -143,8 +164,8 @@ impl Scheduler {
         }
         .map_err(refused)?;
         Ok(match tolls {
-            Cow::Owned(tolls) => Some(tolls),
-            Cow::Borrowed(_) => None,
+            Cow::Owned(tolls) => (queue, Some(tolls)),
+            Cow::Borrowed(_) => (queue, None),
         })
     }
 
@@ -157,35 +178,11 @@ impl Scheduler {
         toll::check(tolls, rules)
     }
 
-    fn check_counts(&self, counts: &[Count], coming: AtDoor<'_>) -> Result<Owing, ActError> {
-        let (mut joins, mut owing) = (Joins::new(self), Vec::new());
-        for (at, Count { key, from, then }) in counts.iter().enumerate() {
-            if *from == 0 && joins.left(key) == 0 {
-                return Err(ActError::CountFromZero { at });
-            }
-            joins.count(key, *from);
-            let tolls = self.check_call(at, then, coming)?;
-            owing.extend(tolls.map(|tolls| (at, tolls)));
-        }
-        Ok(owing)
-    }
-
-    fn check_depth(&self, act: &Act) -> Result<(), ActError> {
-        let mut coming = Coming::new(&act.cancel);
-        coming.add_revived(self, act);
-        for call in &act.enqueue {
-            coming.add(self, call);
-        }
-        let mut joins = Joins::new(self);
-        for count in &act.count_down {
-            if joins.count(&count.key, count.from) == 0 {
-                coming.add(self, &count.then);
-            }
-        }
-        for (queue, new) in coming.queues {
-            let book = self.lanes.queue(queue);
+    fn check_depth(&self, coming: &Coming<'_>) -> Result<(), ActError> {
+        for (queue, new) in &coming.queues {
+            let book = self.lanes.queue(*queue);
             let bound = book.spec.depth_max;
-            if new > 0 && book.depth.saturating_add(new) > bound {
+            if *new > 0 && book.depth.saturating_add(*new) > bound {
                 return Err(ActError::QueueFull { queue: book.name.clone(), depth: bound });
             }
         }
@@ -243,7 +240,7 @@ impl Scheduler {
     }
 
     /// The true cost of a start at each of its meters.
-    fn actual(&self, slot: CallSlot, settle: &Settle) -> Box<[u64]> {
+    fn actual(&self, slot: CallSlot, settle: &Settle) -> SmallVec<[u64; 1]> {
         let of_line = |line: &Line| {
             let limit = self.meters[line.meter].limit;
             let named =
@@ -365,10 +362,11 @@ impl Enqueued {
             Self::New(id) | Self::Known(id) => id,
         }
     }
+}
 
-    fn is_duplicate(&self) -> bool {
-        matches!(self, Self::Known(_))
-    }
+/// What came of each; most lists of an act are empty.
+fn each<T, R>(items: &mut Vec<T>, make: impl FnMut(T) -> R) -> Vec<R> {
+    if items.is_empty() { Vec::new() } else { items.drain(..).map(make).collect() }
 }
 
 /// What is left of joins while an act counts them down.
@@ -439,8 +437,7 @@ impl<'a> Coming<'a> {
         }
     }
 
-    fn add(&mut self, scheduler: &Scheduler, call: &'a NewCall) {
-        let Some(queue) = scheduler.lanes.find(&call.queue) else { return };
+    fn add(&mut self, scheduler: &Scheduler, queue: QueueSlot, call: &'a NewCall) {
         let place = self.place(queue);
         let is_known = scheduler.duplicate(queue, call).is_some();
         let is_again = call.dedupe.as_ref().is_some_and(|key| !self.keys.insert((queue, key)));

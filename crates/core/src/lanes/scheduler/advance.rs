@@ -1,5 +1,6 @@
 //! The passage of time: what is due happens, in a fixed order.
 
+use super::ascending::Ascending;
 use super::calls::CallSlot;
 use super::meters::QueueSlot;
 use super::wakes::Wakes;
@@ -8,6 +9,7 @@ use crate::lanes::call::{Attempts, CallId, DeathCause, End, Lease};
 use crate::lanes::effect::Effect;
 use crate::name::Key;
 use crate::time::{Now, Timestamp};
+use smallvec::SmallVec;
 use std::collections::{BTreeSet, HashMap};
 
 /// What happens at which instant.
@@ -18,7 +20,7 @@ pub(super) struct Timers {
     /// On the wall clock: calls that end unstarted.
     pub(super) expiries: Expiries,
     /// Leases, by token.
-    pub(super) leases: BTreeSet<(Timestamp, u64, CallSlot)>,
+    pub(super) leases: Ascending<(Timestamp, u64, CallSlot)>,
     /// Calls that have rested.
     pub(super) rests: BTreeSet<(Timestamp, CallId)>,
     pub(super) dedupes: BTreeSet<(Timestamp, QueueSlot, Key)>,
@@ -76,7 +78,7 @@ impl Scheduler {
         while let Some(id) = self.timers.expiries.pop_due(now.wall) {
             self.expire(id);
         }
-        while let Some(lease) = pop_due(&mut self.timers.leases, |entry| entry.0 <= now.at) {
+        while let Some(lease) = self.timers.leases.pop_if(|entry| entry.0 <= now.at) {
             self.crash(lease.2, lease.1, now);
         }
         while let Some(rest) = pop_due(&mut self.timers.rests, |entry| entry.0 <= now.at) {
@@ -150,7 +152,7 @@ impl Scheduler {
         attempts.crashes += 1;
         let crashes_max = self.lanes.queue(self.lanes[call.lane].queue).spec.crashes_max;
         self.count_crashed(slot);
-        self.emit(Effect::Settled { lease, actual: [].into(), now, report: [].into() });
+        self.emit(Effect::Settled { lease, actual: SmallVec::new(), now, report: [].into() });
         let death = (attempts.crashes >= crashes_max).then_some(DeathCause::Crashed);
         self.come_back(slot, attempts, death, now.at);
     }

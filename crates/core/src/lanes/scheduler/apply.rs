@@ -317,7 +317,7 @@ impl Scheduler {
         let Some(slot) = self.in_flight(lease) else { return };
         let flight = self.calls.flight_mut(slot).and_then(Option::as_mut);
         let Some(flight) = flight else { return };
-        self.timers.leases.remove(&(flight.expires, flight.token, slot));
+        self.timers.leases.remove((flight.expires, flight.token, slot));
         self.timers.leases.insert((expires, flight.token, slot));
         flight.expires = expires;
         let holds: Vec<_> = flight.payments.iter().map(|payment| payment.hold).collect();
@@ -336,7 +336,7 @@ impl Scheduler {
         let lane = self.calls[slot].lane;
         let flight = self.calls.flight_mut(slot).and_then(Option::take);
         let Some(flight) = flight else { return };
-        self.timers.leases.remove(&(flight.expires, flight.token, slot));
+        self.timers.leases.remove((flight.expires, flight.token, slot));
         self.lanes.discount_flight(lane);
         self.touched.push(lane);
         for (at, payment) in flight.payments.iter().enumerate() {

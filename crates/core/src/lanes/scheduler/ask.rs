@@ -263,8 +263,8 @@ impl Scheduler {
     }
 
     /// A call's tolls by meter: those at one meter add up.
-    pub(super) fn resolve(&mut self, tolls: &[Toll]) -> Vec<Line> {
-        let mut lines: Vec<Line> = Vec::with_capacity(tolls.len());
+    pub(super) fn resolve(&mut self, tolls: &[Toll]) -> SmallVec<[Line; 1]> {
+        let mut lines: SmallVec<[Line; 1]> = SmallVec::with_capacity(tolls.len());
         for toll in tolls {
             let meter: MeterSlot = self.meters.owed_at(&toll.limit, toll.partition.as_ref());
             match lines.iter_mut().find(|line| line.meter == meter) {

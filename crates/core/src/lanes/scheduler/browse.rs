@@ -172,7 +172,7 @@ impl Scheduler {
         let joined = lane.waiting.iter().chain(returned.map(|(_, call)| call));
         let joined = joined.filter(move |_| asks(CallState::Waiting) || asks(CallState::Resting));
         let is_here = move |call: &CallSlot| self.calls[*call].lane == slot;
-        let flying = self.timers.leases.iter().map(|(_, _, call)| *call).filter(is_here);
+        let flying = self.timers.leases.iter().map(|(_, _, call)| call).filter(is_here);
         let flights = if asks(CallState::InFlight) { lane.in_flight } else { 0 };
         let not_due = self.timers.joins.iter().filter_map(|(_, id)| self.calls.find(*id));
         let apart = if asks(CallState::NotDue) { self.apart(slot) } else { 0 };

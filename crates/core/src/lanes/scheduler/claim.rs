@@ -141,9 +141,11 @@ impl Scheduler {
         lane
     }
 
-    /// Starts a head that may go, or lets it stand where it must.
+    /// Starts a head that may go, or lets it stand where it must. It is open where it stands.
     fn try_head(&mut self, lane: LaneSlot, now: Now, expires: Timestamp) -> Option<Started> {
-        let head = self.judge_head(lane, now)?;
+        let head = self.lanes[lane].head?;
+        let stands_elsewhere = self.calls.lines_at(head.call).len() > 1;
+        let head = if stands_elsewhere { self.judge_head(lane, now)? } else { head };
         Some(self.start(lane, head, now, expires))
     }
 

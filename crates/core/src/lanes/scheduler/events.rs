@@ -74,12 +74,18 @@ impl Scheduler {
     /// The events since this was asked last, in order. Kept until someone takes them: who watches
     /// takes them.
     pub fn take_events(&mut self) -> Vec<Event> {
-        std::mem::take(&mut self.watching.events)
+        // As many are likely to follow.
+        let room = Vec::with_capacity(self.watching.events.len());
+        std::mem::replace(&mut self.watching.events, room)
     }
 
     /// As [`Self::take_events`], behind those of a list.
     pub fn move_events(&mut self, events: &mut Vec<Event>) {
-        events.append(&mut self.watching.events);
+        if events.is_empty() {
+            std::mem::swap(events, &mut self.watching.events);
+        } else {
+            events.append(&mut self.watching.events);
+        }
     }
 
     /// Whether an event is made of an effect and nothing says when it happened.

@@ -103,9 +103,9 @@ impl Scheduler {
     /// All calls in flight, with their queues.
     fn leases(&self) -> impl Iterator<Item = (&QueueName, Lease)> {
         self.timers.leases.iter().map(|(_, token, slot)| {
-            let call = &self.calls[*slot];
+            let call = &self.calls[slot];
             let queue = &self.lanes.queue(self.lanes[call.lane].queue).name;
-            (queue, Lease { call: call.id, token: *token })
+            (queue, Lease { call: call.id, token })
         })
     }
 }

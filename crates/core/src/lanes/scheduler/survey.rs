@@ -109,7 +109,7 @@ impl Scheduler {
     /// Calls in flight, those first whose leases end first.
     pub fn survey_flights(&self, most: usize) -> Most<CallId> {
         let leases = self.timers.leases.iter().take(most);
-        let found: Vec<_> = leases.map(|(_, _, slot)| self.calls[*slot].id).collect();
+        let found: Vec<_> = leases.map(|(_, _, slot)| self.calls[slot].id).collect();
         let more = self.timers.leases.len().saturating_sub(found.len()) as u64;
         Most { found, more }
     }

@@ -258,11 +258,16 @@ pub(super) fn read(input: &mut Input<'_>) -> Result<Effect, CodecError> {
         }
         tag::SETTLED => {
             let (lease, now) = (call::read_lease(input)?, input.now()?);
-            Effect::Settled { lease, actual: read_units(input)?, now, report: [].into() }
+            Effect::Settled { lease, actual: read_units(input)?.into(), now, report: [].into() }
         }
         tag::SETTLED_REPORTED => {
             let (lease, now) = (call::read_lease(input)?, input.now()?);
-            Effect::Settled { lease, actual: read_units(input)?, now, report: input.report()? }
+            Effect::Settled {
+                lease,
+                actual: read_units(input)?.into(),
+                now,
+                report: input.report()?,
+            }
         }
         tag::CLOSED => {
             let (id, line, now) = (call::read_id(input)?, input.number_usize()?, input.now()?);
@@ -355,7 +360,7 @@ fn read_receipt_settled(input: &mut Input<'_>) -> Result<Effect, CodecError> {
     let now = input.now()?;
     let remembered = input.instant_from(now.at)?;
     let receipt = Box::new(meter::read_receipt(now.at, input)?);
-    Ok(Effect::ReceiptSettled { receipt, actual: read_units(input)?, now, remembered })
+    Ok(Effect::ReceiptSettled { receipt, actual: read_units(input)?.into(), now, remembered })
 }
 
 fn read_written(input: &mut Input<'_>) -> Result<Effect, CodecError> {
@@ -383,6 +388,6 @@ fn write_units(units: &[u64], out: &mut Output<'_>) {
     out.list(units, |out, units| out.number(*units));
 }
 
-fn read_units(input: &mut Input<'_>) -> Result<Box<[u64]>, CodecError> {
-    input.list(1, Input::number).map(Vec::into_boxed_slice)
+fn read_units(input: &mut Input<'_>) -> Result<Vec<u64>, CodecError> {
+    input.list(1, Input::number)
 }

@@ -25,7 +25,10 @@ impl<'a> Output<'a> {
             Ok(small @ 0..0x80) => self.0.push(small),
             _ => {
                 let (bytes, used) = varint::encode(value);
-                self.0.extend_from_slice(&bytes[..used]);
+                let end = self.0.len() + used;
+                // As many as ever: that is one instruction.
+                self.0.extend_from_slice(&bytes);
+                self.0.truncate(end);
             }
         }
     }

@@ -46,13 +46,15 @@ impl Batch {
         encode(&mut self.frame);
         assert!(self.frame.len() > start, "an encoder appends to the batch and removes nothing");
         let record_bytes = self.frame.len() - start - 1;
+        self.records += 1;
+        if let Ok(short @ 0..0x80) = u8::try_from(record_bytes) {
+            self.frame[start] = short;
+            return start + 1;
+        }
         let (length, used) = varint::encode(record_bytes as u64);
         self.frame.resize(self.frame.len() + used - 1, 0);
-        if used > 1 {
-            self.frame.copy_within(start + 1..start + 1 + record_bytes, start + used);
-        }
+        self.frame.copy_within(start + 1..start + 1 + record_bytes, start + used);
         self.frame[start..start + used].copy_from_slice(&length[..used]);
-        self.records += 1;
         start + used
     }
 

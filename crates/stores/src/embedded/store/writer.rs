@@ -227,21 +227,21 @@ impl Writer {
     fn record(&mut self) {
         let mut effects = std::mem::take(&mut self.effects);
         self.state.scheduler.swap_effects(&mut effects);
-        for effect in effects.drain(..) {
-            let offset = self.batch.push_with(|buffer| records::encode(&effect, buffer));
+        for effect in &mut effects {
+            let offset = self.batch.push_with(|buffer| records::encode(effect, buffer));
             match effect {
                 Effect::Accepted { id, call, .. } => {
-                    self.cargo.bodies.push((id, offset));
-                    self.state.bodies.insert(id, call.payload);
+                    self.cargo.bodies.push((*id, offset));
+                    self.state.bodies.insert(*id, std::mem::take(&mut call.payload));
                 }
-                Effect::Ended { id, end } => self.state.note_end(id, end),
+                Effect::Ended { id, end } => self.state.note_end(*id, *end),
                 _ => {}
             }
         }
+        effects.clear();
         self.effects = effects;
         self.cargo.ahead.and(self.state.slices.take_ahead());
         self.cargo.freed.extend(self.state.scheduler.take_freed());
-        self.state.scheduler.move_events(&mut self.cargo.events);
     }
 
     /// Hands over what there is, if there is room; what changed nothing is answered once all that
@@ -250,7 +250,7 @@ impl Writer {
         if self.batch.is_empty() {
             if self.submitted == 0 && self.held.is_empty() {
                 // A claim that starts nothing may tell who waits, and that is in no history.
-                self.audience.listeners.stream.tell(std::mem::take(&mut self.cargo.events));
+                self.audience.listeners.stream.tell(self.state.scheduler.take_events());
                 let replies = std::mem::take(&mut self.cargo.replies);
                 replies.into_iter().for_each(|reply| reply(Ok(())));
                 self.cargo.is_urgent = false;
@@ -267,6 +267,7 @@ impl Writer {
 
     fn hand_over(&mut self) {
         let batch = std::mem::replace(&mut self.batch, self.committer.batch());
+        self.cargo.events = self.state.scheduler.take_events();
         let cargo = std::mem::take(&mut self.cargo);
         self.send(batch, cargo);
     }

@@ -50,20 +50,25 @@ pub(super) fn golden() -> Vec<(&'static str, Effect)> {
             "0b ac0207 8580c8a19b92f5d918 050201c801",
             Effect::Settled {
                 lease: LEASE,
-                actual: [1, 200].into(),
+                actual: [1, 200].as_slice().into(),
                 now: now(),
                 report: [].into(),
             },
         ),
         (
             "0b ac0207 8580c8a19b92f5d918 0500",
-            Effect::Settled { lease: LEASE, actual: [].into(), now: now(), report: [].into() },
+            Effect::Settled {
+                lease: LEASE,
+                actual: [].as_slice().into(),
+                now: now(),
+                report: [].into(),
+            },
         ),
         (
             "1d ac0207 8580c8a19b92f5d918 0500 026f6b",
             Effect::Settled {
                 lease: LEASE,
-                actual: [].into(),
+                actual: [].as_slice().into(),
                 now: now(),
                 report: (*b"ok").into(),
             },
