@@ -2,6 +2,8 @@
 #![expect(clippy::print_stdout, reason = "the tables are the program's answer")]
 #![expect(clippy::print_stderr, reason = "progress, apart from the answer")]
 
+use std::time::Duration;
+
 use anyhow::bail;
 use tollgate_stores::embedded::HistorySettings;
 
@@ -73,7 +75,7 @@ pub fn run_store(arguments: &[String]) -> anyhow::Result<()> {
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     match arguments.as_slice() {
         [] => {
-            let cycles = store::life_cycles(&store::TOGETHER, HistorySettings::default())?;
+            let cycles = store::life_cycles(&store::rows())?;
             println!("{}\n\n{cycles}\n{}", machine::describe(), store::restarts()?);
             println!("{}\n{}", waiting::costs()?, waiting::commits()?);
         }
@@ -81,11 +83,17 @@ pub fn run_store(arguments: &[String]) -> anyhow::Result<()> {
         [waiting::COMMAND, calls] => return answer(&waiting::cost_here(calls.parse()?)?),
         [waiting::COMMITS, bytes] => return answer(&waiting::commits_here(bytes.parse()?)?),
         ["cycles", together] => {
-            let history = HistorySettings::default();
-            println!("{}", store::life_cycles(&[together.parse()?], history)?);
+            println!("{}", store::life_cycles(&[store::row(together.parse()?)])?);
         }
         ["cycles", together, "without-history"] => {
-            println!("{}", store::life_cycles(&[together.parse()?], HistorySettings::OFF)?);
+            let row =
+                store::Cycles { history: HistorySettings::OFF, ..store::row(together.parse()?) };
+            println!("{}", store::life_cycles(&[row])?);
+        }
+        ["cycles", together, "sync-micros", micros] => {
+            let sync = Duration::from_micros(micros.parse()?);
+            let row = store::Cycles { sync, ..store::row(together.parse()?) };
+            println!("{}", store::life_cycles(&[row])?);
         }
         // A fixed number of calls and nothing else: for whoever counts instructions.
         ["calls", together, calls, history @ ("with-history" | "without-history")] => {

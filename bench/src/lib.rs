@@ -24,6 +24,7 @@ mod memory;
 mod race;
 mod shared;
 mod store;
+mod timed_disk;
 mod waiters;
 mod waiting;
 

@@ -7,12 +7,12 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 use tollgate_core::contract::{Configure, Lanes as _, Meters as _};
-use tollgate_core::lanes::{Act, Claim, NewCall, Order, QueueSpec, Settle, Settlement};
+use tollgate_core::lanes::{Act, Claim, NewCall, Order, Payload, QueueSpec, Settle, Settlement};
 use tollgate_core::{
     Definition, LaneName, Limit, LimitName, Now, Partition, QueueName, Span, Toll,
 };
 use tollgate_engine::{Clock as _, SystemClock};
-use tollgate_stores::embedded::disk::RealDisk;
+use tollgate_stores::embedded::disk::{Disk, RealDisk};
 use tollgate_stores::embedded::log::{Batch, Log, LogError, SegmentNumber, Settings};
 use tollgate_stores::embedded::{HistorySettings, StoreSettings};
 use tollgate_stores::store::{Store, TimeSource};
@@ -20,32 +20,67 @@ use tollgate_stores::store::{Store, TimeSource};
 use crate::folder::{Folder, size_of_folder};
 use crate::process;
 use crate::table::{Table, grouped};
+use crate::timed_disk::TimedDisk;
 
 /// Commands that are committed together.
-pub(crate) const TOGETHER: [usize; 3] = [1, 64, 1_024];
+const TOGETHER: [usize; 3] = [1, 64, 1_024];
+/// Syncs of most disks last longer than those of this machine's; all is measured with such, too.
+const SLOW_SYNC: Duration = Duration::from_millis(1);
 /// How long a row is measured.
 const ROW: Duration = Duration::from_secs(3);
 /// Bytes of a call's body.
 const BODY: usize = 100;
+/// Tenants, and the meters at which they pay.
+const LANES: usize = 100_000;
+const PARTITIONS: usize = 100;
 /// Calls that wait when the store is opened again.
 const WAITING: [usize; 2] = [100_000, 5_000_000];
 
 /// The child's command: `restart FOLDER`.
 pub(crate) const COMMAND: &str = "restart";
 
+/// How life cycles are measured.
+#[derive(Clone, Copy)]
+pub(crate) struct Cycles {
+    /// Commands that are committed together.
+    pub(crate) together: usize,
+    pub(crate) history: HistorySettings,
+    /// How long a sync lasts at least; zero for the disk's own.
+    pub(crate) sync: Duration,
+}
+
+/// All that is measured.
+pub(crate) fn rows() -> Vec<Cycles> {
+    let slow = TOGETHER.map(|together| Cycles { sync: SLOW_SYNC, ..row(together) });
+    TOGETHER.map(row).into_iter().chain(slow).collect()
+}
+
+/// So many commands a commit, on the disk as it is.
+pub(crate) fn row(together: usize) -> Cycles {
+    Cycles { together, history: HistorySettings::default(), sync: Duration::ZERO }
+}
+
 /// Life cycles per second beside a bare log, round by round.
-pub(crate) fn life_cycles(rows: &[usize], history: HistorySettings) -> anyhow::Result<Table> {
+pub(crate) fn life_cycles(rows: &[Cycles]) -> anyhow::Result<Table> {
     let mut table = Table::new(
         "Life cycles",
-        &["commands a commit", "store, calls/s", "bare log, calls/s", "ratio", "bytes a call"],
+        &[
+            "commands a commit",
+            "a sync, ms",
+            "store, calls/s",
+            "bare log, calls/s",
+            "ratio",
+            "bytes a call",
+        ],
     );
-    for &together in rows {
+    for row in rows {
         let store = Folder::new("store")?;
-        let (calls, bytes) = store_cycles(&store.path, together, history)?;
+        let (calls, bytes) = store_cycles(&store.path, *row)?;
         let bare = Folder::new("bare")?;
-        let log = bare_cycles(&bare.path, together, bytes)?;
+        let (log, micros) = bare_cycles(&bare.path, *row, bytes)?;
         table.add(vec![
-            grouped(together),
+            grouped(row.together),
+            format!("{:.2}", micros as f64 / 1e3),
             grouped(calls),
             grouped(log),
             format!("{:.2}", calls as f64 / log as f64),
@@ -62,13 +97,14 @@ pub(crate) fn live_through(
     history: HistorySettings,
 ) -> anyhow::Result<usize> {
     let folder = Folder::new("calls")?;
-    let store = opened(&folder.path, history)?;
+    let disk = Arc::new(RealDisk::open(&folder.path)?);
+    let (store, clients) = (opened(disk, history)?, Client::both()?);
     let runtime = tokio::runtime::Builder::new_current_thread().build()?;
     let begun = Instant::now();
     runtime.block_on(async {
         define(&store).await?;
         for calls in (0..most).step_by(2 * together) {
-            let [one, other] = [0, 1].map(|client| cycle(&store, client, calls, together));
+            let [one, other] = clients.each_ref().map(|it| it.cycle(&store, calls, together));
             let (one, other) = tokio::join!(one, other);
             one.and(other)?;
         }
@@ -78,8 +114,7 @@ pub(crate) fn live_through(
     Ok(rate(most, begun.elapsed()))
 }
 
-fn opened(folder: &Path, history: HistorySettings) -> anyhow::Result<Store> {
-    let disk = Arc::new(RealDisk::open(folder)?);
+fn opened(disk: Arc<dyn Disk>, history: HistorySettings) -> anyhow::Result<Store> {
     let settings = StoreSettings { history, ..StoreSettings::default() };
     Ok(Store::on(disk, settings, clock())?.store)
 }
@@ -119,19 +154,16 @@ pub(crate) fn restart_here(folder: &str) -> anyhow::Result<Vec<u64>> {
 
 /// Calls a second that are enqueued, claimed and settled, and the bytes each takes in the journal. Two
 /// clients take turns, so that one is served while the other's commit is synced.
-fn store_cycles(
-    folder: &Path,
-    together: usize,
-    history: HistorySettings,
-) -> anyhow::Result<(usize, u64)> {
-    let store = opened(folder, history)?;
+fn store_cycles(folder: &Path, row: Cycles) -> anyhow::Result<(usize, u64)> {
+    let Cycles { together, history, sync } = row;
+    let disk = Arc::new(TimedDisk::open(folder, sync)?);
+    let (store, clients) = (opened(disk, history)?, Client::both()?);
     let runtime = tokio::runtime::Builder::new_current_thread().build()?;
     let (begun, mut calls) = (Instant::now(), 0);
     runtime.block_on(async {
         define(&store).await?;
         while begun.elapsed() < ROW {
-            let both = [0, 1].map(|client| cycle(&store, client, calls, together));
-            let [one, other] = both;
+            let [one, other] = clients.each_ref().map(|it| it.cycle(&store, calls, together));
             let (one, other) = tokio::join!(one, other);
             one?;
             other?;
@@ -144,37 +176,65 @@ fn store_cycles(
     Ok((rate, size_of_folder(folder)? / calls as u64))
 }
 
-/// So many calls of a client's own queue, each a command by itself.
-async fn cycle(store: &Store, client: usize, from: usize, together: usize) -> anyhow::Result<()> {
-    let queue = QueueName::new(["calls", "others"][client])?;
-    let acts = (from..from + together).map(|number| {
-        let call = NewCall { queue: queue.clone(), ..call(number)? };
-        Ok(Act { enqueue: vec![call], ..Act::default() })
-    });
-    for acted in store.act(acts.collect::<anyhow::Result<_>>()?).await? {
-        let _ = acted?;
+/// Who hands in calls of a queue of its own and settles them, with the names at hand: to write them out would cost as
+/// much as some of what is measured.
+struct Client {
+    queue: QueueName,
+    limit: LimitName,
+    partitions: Vec<Partition>,
+    lanes: Vec<LaneName>,
+}
+
+impl Client {
+    fn both() -> anyhow::Result<[Self; 2]> {
+        Ok([Self::of("calls")?, Self::of("others")?])
     }
-    let claim = Claim { queue, most: together, lease: None, asks: Span::ZERO };
-    let claimed = store.claim(claim).await?;
-    anyhow::ensure!(claimed.len() == together, "{} of {together}", claimed.len());
-    let acts = claimed.iter().map(|claimed| {
-        let (lease, settlement) = (claimed.started.lease, Settlement::Done);
-        let settle = vec![Settle::new(lease, settlement)];
-        Act { settle, ..Act::default() }
-    });
-    for acted in store.act(acts.collect()).await? {
-        let _ = acted?;
+
+    fn of(queue: &str) -> anyhow::Result<Self> {
+        let partitions = (0..PARTITIONS).map(partition).collect::<anyhow::Result<_>>()?;
+        let lanes = (0..LANES).map(lane).collect::<anyhow::Result<_>>()?;
+        Ok(Self { queue: QueueName::new(queue)?, limit: LimitName::new("api")?, partitions, lanes })
     }
-    Ok(())
+
+    /// As [`call`] has it.
+    fn call(&self, number: usize) -> NewCall {
+        let (limit, partition) = (self.limit.clone(), self.partitions.get(number % PARTITIONS));
+        let partition = partition.cloned();
+        let tolls = vec![Toll { limit, partition, weight: 1, hears_feedback: false }];
+        let call = NewCall::new(self.queue.clone(), self.lanes[number % LANES].clone());
+        NewCall { tolls, payload: Payload::body_alone(&[b'x'; BODY]), ..call }
+    }
+
+    /// So many calls, each a command by itself.
+    async fn cycle(&self, store: &Store, from: usize, together: usize) -> anyhow::Result<()> {
+        let calls = (from..from + together).map(|number| self.call(number));
+        let acts = calls.map(|call| Act { enqueue: vec![call], ..Act::default() });
+        for acted in store.act(acts.collect()).await? {
+            let _ = acted?;
+        }
+        let queue = self.queue.clone();
+        let claim = Claim { queue, most: together, lease: None, asks: Span::ZERO };
+        let claimed = store.claim(claim).await?;
+        anyhow::ensure!(claimed.len() == together, "{} of {together}", claimed.len());
+        let acts = claimed.iter().map(|claimed| {
+            let (lease, settlement) = (claimed.started.lease, Settlement::Done);
+            let settle = vec![Settle::new(lease, settlement)];
+            Act { settle, ..Act::default() }
+        });
+        for acted in store.act(acts.collect()).await? {
+            let _ = acted?;
+        }
+        Ok(())
+    }
 }
 
 /// The same writes and syncs with nothing behind them: three commits for as many calls as were
-/// committed together.
-fn bare_cycles(folder: &Path, together: usize, bytes: u64) -> anyhow::Result<usize> {
-    let disk = Arc::new(RealDisk::open(folder)?);
-    let unread = |_, _: &[u8]| Ok(());
+/// committed together. Says how long a sync took, too.
+fn bare_cycles(folder: &Path, row: Cycles, bytes: u64) -> anyhow::Result<(usize, u64)> {
+    let disk = Arc::new(TimedDisk::open(folder, row.sync)?);
+    let (unread, together) = (|_, _: &[u8]| Ok(()), row.together);
     let (mut log, _) =
-        Log::open::<LogError>(disk, Settings::default(), SegmentNumber::FIRST, unread)?;
+        Log::open::<LogError>(disk.clone(), Settings::default(), SegmentNumber::FIRST, unread)?;
     let record = vec![7; usize::try_from(bytes / 3)?];
     let (begun, mut calls) = (Instant::now(), 0);
     let mut batch = Batch::new();
@@ -188,7 +248,7 @@ fn bare_cycles(folder: &Path, together: usize, bytes: u64) -> anyhow::Result<usi
         }
         calls += together;
     }
-    Ok(rate(calls, begun.elapsed()))
+    Ok((rate(calls, begun.elapsed()), disk.sync_micros()?))
 }
 
 pub(crate) fn fill(folder: &Path, waiting: usize) -> anyhow::Result<()> {
@@ -219,12 +279,19 @@ pub(crate) async fn define(store: &Store) -> anyhow::Result<()> {
 
 /// One of a hundred thousand tenants' calls, paid at the tenant's own meter of a hundred.
 pub(crate) fn call(number: usize) -> anyhow::Result<NewCall> {
-    let lane = LaneName::new(&format!("tenant-{:06}", number % 100_000))?;
-    let partition = Some(Partition::new(&format!("key-{:02}", number % 100))?);
+    let (lane, partition) = (lane(number)?, Some(partition(number)?));
     let limit = LimitName::new("api")?;
     let tolls = vec![Toll { limit, partition, weight: 1, hears_feedback: false }];
     let call = NewCall::new(QueueName::new("calls")?, lane);
     Ok(NewCall { tolls, payload: vec![b'x'; BODY].into(), ..call })
+}
+
+fn lane(number: usize) -> anyhow::Result<LaneName> {
+    Ok(LaneName::new(&format!("tenant-{:06}", number % LANES))?)
+}
+
+fn partition(number: usize) -> anyhow::Result<Partition> {
+    Ok(Partition::new(&format!("key-{:02}", number % PARTITIONS))?)
 }
 
 pub(crate) fn clock() -> TimeSource {
