@@ -1,17 +1,26 @@
 //! Acts on their way to the home, which come back if they are not made.
 
-use super::Store;
-use super::command::Kind;
+use super::command::{Command, Kind, Reply};
+use super::state::State;
+use super::{Store, closed};
 use parking_lot::{Mutex, MutexGuard};
 use std::sync::Arc;
-use tollgate_core::contract::Answer;
+use tokio::sync::{OwnedSemaphorePermit, oneshot};
+use tollgate_core::Now;
+use tollgate_core::contract::{Answer, StoreError};
 use tollgate_core::lanes::{Act, ActError, Acted};
 
 /// Bodies and records of acts that are made together.
 const ACTS_BYTES: usize = 8 << 20;
+/// So many acts are made before what they changed is written down: it is in the processor's caches then, and the
+/// memory it took is used again for the next.
+const ACTS_AT_ONCE: usize = 64;
+
+/// What became of each.
+type Answers = Vec<Result<Acted, ActError>>;
 
 impl Store {
-    pub(super) async fn act_all(&self, mut acts: Vec<Act>) -> Answer<Vec<Result<Acted, ActError>>> {
+    pub(super) async fn act_all(&self, mut acts: Vec<Act>) -> Answer<Answers> {
         let mut answers = Vec::with_capacity(acts.len());
         // Each is whole by itself: together they need not be in one batch, and may not fit one.
         while !acts.is_empty() {
@@ -23,7 +32,7 @@ impl Store {
         Ok(answers)
     }
 
-    pub(super) async fn make_all(&self, acts: &mut [Act]) -> Answer<Vec<Result<Acted, ActError>>> {
+    pub(super) async fn make_all(&self, acts: &mut [Act]) -> Answer<Answers> {
         let (mut answers, mut rest) = (Vec::with_capacity(acts.len()), acts);
         while !rest.is_empty() {
             let (fit, bytes) = fitting(rest);
@@ -39,24 +48,14 @@ impl Store {
         Ok(answers)
     }
 
-    async fn act_together(
-        &self,
-        mut acts: Vec<Act>,
-        bytes: usize,
-    ) -> Answer<Vec<Result<Acted, ActError>>> {
-        let made = self.tell_of(Kind::Change, bytes, move |state, now| {
-            let made = acts.iter_mut().map(|act| state.scheduler.make(act, now)).collect();
-            // Their memory is given back by whoever asked: the home has others to serve.
-            (made, acts)
-        });
-        made.await.map(|(made, _)| made)
+    async fn act_together(&self, acts: Vec<Act>, bytes: usize) -> Answer<Answers> {
+        let (permit, (reply, answer)) = (self.room_for(bytes).await?, oneshot::channel());
+        let answers = Vec::with_capacity(acts.len());
+        self.home.commands().take(Box::new(Together { acts, answers, reply, permit }));
+        answer.await.unwrap_or_else(|_| Err(closed())).map(|(answers, _)| answers)
     }
 
-    async fn make_together(
-        &self,
-        acts: &mut [Act],
-        bytes: usize,
-    ) -> Answer<Vec<Result<Acted, ActError>>> {
+    async fn make_together(&self, acts: &mut [Act], bytes: usize) -> Answer<Answers> {
         let lent = Lent::of(acts);
         let given = lent.clone();
         let made = self.tell_of(Kind::Change, bytes, move |state, now| {
@@ -65,6 +64,52 @@ impl Store {
         let made = made.await;
         lent.back_to(acts);
         made
+    }
+}
+
+/// Acts that are made one after the other, each whole by itself.
+struct Together {
+    acts: Vec<Act>,
+    /// To those that were made, the first ones.
+    answers: Answers,
+    /// Who asked gives their memory back: the home has others to serve.
+    reply: oneshot::Sender<Answer<(Answers, Vec<Act>)>>,
+    permit: OwnedSemaphorePermit,
+}
+
+impl Together {
+    fn make(&mut self, most: usize, state: &mut State, now: Now) {
+        for act in self.acts.iter_mut().skip(self.answers.len()).take(most) {
+            self.answers.push(state.scheduler.make(act, now));
+        }
+    }
+}
+
+impl Command for Together {
+    fn kind(&self) -> Kind {
+        Kind::Change
+    }
+
+    fn do_some(&mut self, state: &mut State, now: Now) -> bool {
+        let is_long = self.acts.len() - self.answers.len() > ACTS_AT_ONCE;
+        if is_long {
+            self.make(ACTS_AT_ONCE, state, now);
+        }
+        is_long
+    }
+
+    fn perform(mut self: Box<Self>, state: &mut State, now: Now) -> Reply {
+        self.make(usize::MAX, state, now);
+        let Self { acts, answers, reply, permit } = *self;
+        Box::new(move |outcome| {
+            // Whoever asked may have gone.
+            let _ = reply.send(outcome.map(|()| (answers, acts)));
+            drop(permit);
+        })
+    }
+
+    fn refuse(self: Box<Self>, error: StoreError) {
+        let _ = self.reply.send(Err(error));
     }
 }
 

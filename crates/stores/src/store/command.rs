@@ -33,7 +33,13 @@ pub(crate) type Reply = Box<dyn FnOnce(Result<(), StoreError>) + Send>;
 pub(crate) trait Command: Send {
     fn kind(&self) -> Kind;
 
-    /// Does it; the answer is sent later.
+    /// Does some of it, if it is long; says whether it did. What has changed may be written down before the rest
+    /// is done, at the same instant.
+    fn do_some(&mut self, _: &mut State, _: Now) -> bool {
+        false
+    }
+
+    /// Does it, or the rest of it; the answer is sent later.
     fn perform(self: Box<Self>, state: &mut State, now: Now) -> Reply;
 
     /// Does it, unless it would rather be done again in a moment: then it comes back.

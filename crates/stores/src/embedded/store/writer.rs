@@ -210,8 +210,11 @@ impl Writer {
 
     /// Does a command, unless it lingers.
     fn attempt(&mut self, sent: Sent) -> Option<Reply> {
-        let (now, state) = ((self.now)(), &mut self.state);
-        let command = match sent.command.attempt(state, now) {
+        let (now, mut sent) = ((self.now)(), sent);
+        while sent.command.do_some(&mut self.state, now) {
+            self.record();
+        }
+        let command = match sent.command.attempt(&mut self.state, now) {
             Ok(reply) => return Some(reply),
             Err(command) => command,
         };
