@@ -316,11 +316,20 @@ impl Act {
 
     /// How many bytes of payloads, reports and records there are.
     pub fn bytes(&self) -> usize {
-        let records = self.write.iter().flat_map(|write| &write.bytes).map(|bytes| bytes.len());
-        let thens = self.count_down.iter().map(|count| &count.then);
-        let reports = self.settle.iter().map(|settle| settle.report.len());
-        let payloads = self.enqueue.iter().chain(thens).map(|call| call.payload.bytes());
-        records.chain(reports).chain(payloads).fold(0, usize::saturating_add)
+        let mut bytes = 0_usize;
+        for write in &self.write {
+            bytes = bytes.saturating_add(write.bytes.as_ref().map_or(0, |bytes| bytes.len()));
+        }
+        for settle in &self.settle {
+            bytes = bytes.saturating_add(settle.report.len());
+        }
+        for call in &self.enqueue {
+            bytes = bytes.saturating_add(call.payload.bytes());
+        }
+        for count in &self.count_down {
+            bytes = bytes.saturating_add(count.then.payload.bytes());
+        }
+        bytes
     }
 
     /// The calls that are enqueued, or would be when a join is complete.
@@ -333,6 +342,19 @@ impl Act {
         for (act, _) in acts.iter_mut().zip(answers).filter(|(_, answer)| answer.is_ok()) {
             *act = Self::default();
         }
+    }
+
+    /// Whether it does more than to settle and to enqueue.
+    pub(super) fn has_more(&self) -> bool {
+        let Self { define, settle: _, cancel, revive, write, enqueue: _, .. } = self;
+        let Self { count_down, forget, needs: _, door, .. } = self;
+        let is_plain = define.is_empty()
+            && cancel.is_empty()
+            && revive.is_empty()
+            && write.is_empty()
+            && count_down.is_empty()
+            && forget.is_empty();
+        !is_plain || *door == Door::Parks
     }
 
     /// Lets some of its calls, in their order, owe these tolls.

@@ -45,7 +45,7 @@ pub enum Effect {
         /// Which.
         name: LimitName,
         /// `None`: removed.
-        definition: Option<Definition>,
+        definition: Option<Box<Definition>>,
         /// When: what was spent by then is carried over.
         now: Now,
     },
@@ -54,7 +54,7 @@ pub enum Effect {
         /// Which.
         name: LimitName,
         /// Its rules.
-        definition: Definition,
+        definition: Box<Definition>,
         /// When: what was spent by then is carried over.
         now: Now,
     },
@@ -68,7 +68,7 @@ pub enum Effect {
         /// Which.
         partition: Partition,
         /// `None`: it follows the limit again.
-        definition: Option<Definition>,
+        definition: Option<Box<Definition>>,
         /// When: what was spent by then is carried over.
         now: Now,
     },

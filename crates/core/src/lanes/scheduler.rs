@@ -148,7 +148,8 @@ impl Newest {
     }
 
     fn remove(&mut self, call: CallSlot) {
-        if let Some(key) = self.keys.remove(&call)
+        if !self.keys.is_empty()
+            && let Some(key) = self.keys.remove(&call)
             && self.by_key.get(&key) == Some(&call)
         {
             self.by_key.remove(&key);
@@ -172,6 +173,7 @@ impl Scheduler {
             return;
         }
         self.begin_anew(name, now);
+        let definition = definition.map(Box::new);
         self.emit(Effect::LimitDefined { name: name.clone(), definition, now });
     }
 
@@ -280,11 +282,11 @@ impl Scheduler {
         self.now
     }
 
-    /// Notes where the store keeps a call's body.
-    pub fn locate(&mut self, id: CallId, body: u64) {
-        if let Some(slot) = self.calls.find(id) {
-            self.calls[slot].body = body;
-        }
+    /// Notes where the store keeps a call's body; says where it was kept before, 0 if nowhere. `None`: the call has
+    /// ended.
+    pub fn locate(&mut self, id: CallId, body: u64) -> Option<u64> {
+        let slot = self.calls.find(id)?;
+        Some(std::mem::replace(&mut self.calls[slot].body, body))
     }
 
     /// Where the bodies of all calls are kept.

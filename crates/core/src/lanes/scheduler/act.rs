@@ -27,84 +27,110 @@ impl Scheduler {
     /// Changes all that an act says, or nothing: then it is as it was.
     pub fn make(&mut self, act: &mut Act, now: Now) -> Result<Acted, ActError> {
         self.advance(now);
-        let owing = self.check(act)?;
+        let Checked { owing, queues } = self.check(act)?;
         if !owing.is_empty() {
             act.owe(owing);
         }
         let mut acted = Acted::default();
         self.watching.enter(act.door);
-        if act.door == Door::Parks {
-            self.let_go(act, now);
+        // Most acts settle or enqueue, and nothing else.
+        let has_more = act.has_more();
+        if has_more {
+            self.make_first(act, now);
         }
         // Their memory is left to whoever has the act: to give it back is cheapest where it is from.
-        for (limit, definition) in act.define.drain(..) {
-            self.come(limit, definition, now);
-        }
         for settle in act.settle.drain(..) {
             self.settle(settle, now);
         }
-        acted.cancelled = each(&mut act.cancel, |id| self.cancel(id));
-        acted.revived = each(&mut act.revive, |revive| self.revive(&revive, now));
-        acted.written = each(&mut act.write, |write| self.write(write));
-        acted.enqueued.reserve_exact(act.enqueue.len());
-        for (at, new) in act.enqueue.drain(..).enumerate() {
-            match self.enqueue(new, now) {
-                Some(Enqueued::New(id)) => acted.enqueued.push(id),
-                Some(Enqueued::Known(id)) => {
-                    acted.enqueued.push(id);
-                    acted.duplicates.push(at);
-                }
-                None => {}
-            }
+        if has_more {
+            acted.cancelled = each(&mut act.cancel, |id| self.cancel(id));
+            acted.revived = each(&mut act.revive, |revive| self.revive(&revive, now));
+            acted.written = each(&mut act.write, |write| self.write(write));
         }
-        acted.counted = each(&mut act.count_down, |count| self.count_down(count, now));
-        for key in act.forget.drain(..) {
-            if self.joins.contains_key(&key) {
-                self.emit(Effect::Counted { key, left: 0 });
+        acted.enqueued.reserve_exact(act.enqueue.len());
+        for (new, queue) in act.enqueue.drain(..).zip(queues) {
+            let enqueued = self.enqueue(queue, new, now);
+            if matches!(enqueued, Enqueued::Known(_)) {
+                acted.duplicates.push(acted.enqueued.len());
             }
+            acted.enqueued.push(enqueued.id());
+        }
+        if has_more {
+            acted.counted = each(&mut act.count_down, |count| self.count_down(count, now));
+            self.forget_joins(&mut act.forget);
         }
         self.rehead();
         Ok(acted)
     }
 
+    fn make_first(&mut self, act: &mut Act, now: Now) {
+        if act.door == Door::Parks {
+            self.let_go(act, now);
+        }
+        for (limit, definition) in act.define.drain(..) {
+            self.come(limit, definition, now);
+        }
+    }
+
+    fn forget_joins(&mut self, keys: &mut Vec<Key>) {
+        for key in keys.drain(..) {
+            if self.joins.contains_key(&key) {
+                self.emit(Effect::Counted { key, left: 0 });
+            }
+        }
+    }
+
     /// Finds what is wrong with an act; what its calls owe is found with that, for bodies are read once.
-    fn check(&self, act: &Act) -> Result<Owing, ActError> {
+    fn check(&self, act: &Act) -> Result<Checked, ActError> {
         act.check_size()?;
         self.check_settles(&act.settle)?;
         self.check_needs(&act.needs)?;
         self.check_writes(&act.write)?;
-        let mut owing = Vec::new();
+        let mut checked = Checked::default();
         if act.enqueue.is_empty() && act.count_down.is_empty() && act.revive.is_empty() {
-            return Ok(owing);
+            return Ok(checked);
         }
         let (door, mut coming) = ((&*act.define, act.door), Coming::new(&act.cancel));
         coming.add_revived(self, act);
         for (at, call) in act.enqueue.iter().enumerate() {
             let (queue, tolls) = self.check_call(at, call, door)?;
-            owing.extend(tolls.map(|tolls| (at, tolls)));
+            checked.owing.extend(tolls.map(|tolls| (at, tolls)));
+            checked.queues.push(queue);
             coming.add(self, queue, call);
         }
+        if !act.count_down.is_empty() {
+            self.check_counts(act, &mut checked.owing, &mut coming)?;
+        }
+        self.check_depth(&coming)?;
+        Ok(checked)
+    }
+
+    fn check_counts<'a>(
+        &'a self,
+        act: &'a Act,
+        owing: &mut Vec<(usize, Vec<Toll>)>,
+        coming: &mut Coming<'a>,
+    ) -> Result<(), ActError> {
         let mut joins = Joins::new(self);
         for (at, Count { key, from, then }) in act.count_down.iter().enumerate() {
             if *from == 0 && joins.left(key) == 0 {
                 return Err(ActError::CountFromZero { at });
             }
-            let (queue, tolls) = self.check_call(at, then, door)?;
+            let (queue, tolls) = self.check_call(at, then, (&act.define, act.door))?;
             owing.extend(tolls.map(|tolls| (act.enqueue.len() + at, tolls)));
             if joins.count(key, *from) == 0 {
                 coming.add(self, queue, then);
             }
         }
-        self.check_depth(&coming)?;
-        Ok(owing)
+        Ok(())
     }
 
     fn check_settles(&self, settles: &[Settle]) -> Result<(), ActError> {
-        let mut settled = BTreeSet::new();
-        let is_one = settles.len() == 1;
+        let mut settled = (settles.len() > 1).then(BTreeSet::new);
         for (at, settle) in settles.iter().enumerate() {
             let found = self.in_flight(settle.lease);
-            let slot = found.filter(|_| is_one || settled.insert(settle.lease));
+            let mut is_first = |lease| settled.as_mut().is_none_or(|settled| settled.insert(lease));
+            let slot = found.filter(|_| is_first(settle.lease));
             let Some(slot) = slot else { return Err(ActError::LeaseLost { at }) };
             for (limit, _) in &settle.actual {
                 let owed = self.meters.limit(limit);
@@ -197,10 +223,10 @@ impl Scheduler {
         self.learn(slot, &settle);
         let Settle { lease, settlement, report, .. } = settle;
         self.count_settled(slot, settlement);
-        self.emit(Effect::Settled { lease, actual, now, report });
+        self.emit_of(slot, Effect::Settled { lease, actual, now, report });
         let spec = &self.lanes.queue(queue).spec;
         match settlement {
-            Settlement::Done => self.emit(Effect::Ended { id, end: End::Done }),
+            Settlement::Done => self.emit_of(slot, Effect::Ended { id, end: End::Done }),
             Settlement::Dead => self.die(slot, attempts, DeathCause::GivenUp),
             Settlement::Release => self.come_back(slot, attempts, None, now.at),
             Settlement::Retry(after) => {
@@ -250,7 +276,11 @@ impl Scheduler {
                 _ => named.map_or(line.weight, |(_, actual)| *actual),
             }
         };
-        self.calls.lines_at(slot).iter().map(of_line).collect()
+        let mut actual = SmallVec::new();
+        for line in self.calls.lines_at(slot) {
+            actual.push(of_line(line));
+        }
+        actual
     }
 
     /// Closes the meters that hear feedback, or the first if it has a rate; says whether there was one.
@@ -289,24 +319,23 @@ impl Scheduler {
         revision
     }
 
-    /// The new call, or the one that it repeats; the act was checked, so its queue is known.
-    fn enqueue(&mut self, new: NewCall, now: Now) -> Option<Enqueued> {
-        let queue = self.lanes.find(&new.queue)?;
+    /// The new call, or the one that it repeats.
+    fn enqueue(&mut self, queue: QueueSlot, new: NewCall, now: Now) -> Enqueued {
         if let Some(first) = self.duplicate(queue, &new) {
-            return Some(Enqueued::Known(first));
+            return Enqueued::Known(first);
         }
         let inherited = self.supersede(queue, &new);
-        let id = CallId(self.ids);
         let remembered = now.at.plus(self.lanes.queue(queue).spec.dedupe);
         let arrival = match new.not_before {
             Some(due) if due > now.wall => None,
             _ => Some(inherited.unwrap_or(self.arrivals)),
         };
-        self.emit(Effect::Accepted { id, call: Box::new(new), arrival, remembered });
+        let id = self.emit_accepted(queue, Box::new(new), arrival, remembered);
         self.count_accepted(queue, id, now);
-        Some(Enqueued::New(id))
+        Enqueued::New(id)
     }
 
+    #[inline]
     fn duplicate(&self, queue: QueueSlot, new: &NewCall) -> Option<CallId> {
         let key = new.dedupe.clone()?;
         self.dedupes.get(&(queue, key)).map(|(first, _)| *first)
@@ -321,6 +350,7 @@ impl Scheduler {
         arrival
     }
 
+    #[inline]
     fn replaced(&self, queue: QueueSlot, new: &NewCall) -> Option<CallSlot> {
         let key = new.supersedes.as_ref()?;
         let lane = self.lanes.lane_named(queue, &new.lane)?;
@@ -331,8 +361,9 @@ impl Scheduler {
     fn count_down(&mut self, count: Count, now: Now) -> (u64, Option<CallId>) {
         let left = self.joins.get(&count.key).copied().unwrap_or(count.from).saturating_sub(1);
         self.emit(Effect::Counted { key: count.key, left });
-        let then = (left == 0).then(|| self.enqueue(count.then, now));
-        (left, then.flatten().map(Enqueued::id))
+        let opens = (left == 0).then(|| self.lanes.find(&count.then.queue)).flatten();
+        let then = opens.map(|queue| self.enqueue(queue, count.then, now));
+        (left, then.map(Enqueued::id))
     }
 
     pub(super) fn in_flight(&self, lease: Lease) -> Option<CallSlot> {
@@ -345,8 +376,14 @@ impl Scheduler {
 /// The limits that come along with an act, and what becomes of calls that no rules let pass.
 type AtDoor<'a> = (&'a [(LimitName, Definition)], Door);
 
-/// Which calls, in their order, owe more than they say, for their queues ask for it.
-type Owing = Vec<(usize, Vec<Toll>)>;
+/// What was found of an act's calls as they were checked.
+#[derive(Debug, Default)]
+struct Checked {
+    /// Which of them, in their order, owe more than they say, for their queues ask for it.
+    owing: Vec<(usize, Vec<Toll>)>,
+    /// The queue of each that is enqueued.
+    queues: SmallVec<[QueueSlot; 2]>,
+}
 
 /// What became of a call that was to be enqueued.
 #[derive(Debug, Clone, Copy)]
@@ -402,14 +439,15 @@ struct Coming<'a> {
     cancelled: &'a [CallId],
     /// In the order in which they were named.
     queues: SmallVec<[(QueueSlot, u64); 1]>,
-    keys: BTreeSet<(QueueSlot, &'a Key)>,
-    replaced: BTreeSet<(QueueSlot, &'a str, &'a Key)>,
+    /// Most have neither.
+    keys: Option<BTreeSet<(QueueSlot, &'a Key)>>,
+    replaced: Option<BTreeSet<(QueueSlot, &'a str, &'a Key)>>,
 }
 
 impl<'a> Coming<'a> {
     fn new(cancelled: &'a [CallId]) -> Self {
         let queues = SmallVec::new();
-        Self { cancelled, queues, keys: BTreeSet::new(), replaced: BTreeSet::new() }
+        Self { cancelled, queues, keys: None, replaced: None }
     }
 
     /// Where a queue is among those that were named.
@@ -440,16 +478,19 @@ impl<'a> Coming<'a> {
     fn add(&mut self, scheduler: &Scheduler, queue: QueueSlot, call: &'a NewCall) {
         let place = self.place(queue);
         let is_known = scheduler.duplicate(queue, call).is_some();
-        let is_again = call.dedupe.as_ref().is_some_and(|key| !self.keys.insert((queue, key)));
+        let keys = &mut self.keys;
+        let is_again = call
+            .dedupe
+            .as_ref()
+            .is_some_and(|key| !keys.get_or_insert_default().insert((queue, key)));
         if is_known || is_again {
             return;
         }
         let replaced = scheduler.replaced(queue, call).map(|slot| scheduler.calls[slot].id);
         let replaces = replaced.is_some_and(|id| !self.cancelled.contains(&id));
-        let again = call
-            .supersedes
-            .as_ref()
-            .is_some_and(|key| !self.replaced.insert((queue, &call.lane, key)));
+        let again = call.supersedes.as_ref().is_some_and(|key| {
+            !self.replaced.get_or_insert_default().insert((queue, &call.lane, key))
+        });
         if !replaces && !again {
             self.queues[place].1 += 1;
         }

@@ -69,7 +69,7 @@ impl Scheduler {
     pub fn advance(&mut self, now: Now) {
         self.now = self.now.max(now.at);
         self.present = now;
-        if self.level() && self.shares_asks {
+        if !self.served.is_empty() && self.level() && self.shares_asks {
             self.levelled.push(self.effects.len());
         }
         while let Some(id) = pop_due(&mut self.timers.joins, |entry| entry.0 <= now.wall) {
@@ -96,7 +96,16 @@ impl Scheduler {
             self.settled.remove(&receipt.1);
         }
         self.rehead();
-        self.end_expecting(now);
+        if !self.expected.is_empty() {
+            self.end_expecting(now);
+        }
+        if self.timers.wakes.next().is_some_and(|next| next <= now.at) {
+            self.end_sleeping(now);
+        }
+        self.forget(now);
+    }
+
+    fn end_sleeping(&mut self, now: Now) {
         for wake in self.timers.wakes.take_due(now.at) {
             if let Some(crowd) = self.meters[wake.1].crowd_mut(wake.2) {
                 crowd.try_again(wake.0);
@@ -104,7 +113,6 @@ impl Scheduler {
             }
             self.offer(wake.1, wake.2);
         }
-        self.forget(now);
     }
 
     /// Whether something is due by now that changes what lasts: else [`Self::advance`] changes nothing of it.
@@ -166,7 +174,7 @@ impl Scheduler {
         let (rank, lane) = (self.calls[slot].rank(), self.calls[slot].lane);
         if self.lanes[lane].take(slot, &self.calls) {
             self.lanes[lane].come_back((rank, slot), false);
-            self.touched.push(lane);
+            self.touch(lane);
         }
     }
 

@@ -49,29 +49,70 @@ impl Scheduler {
 
     /// Changes what lasts, and says so.
     pub(super) fn emit(&mut self, effect: Effect) {
-        if self.lacks_time(&effect) {
-            let timed = Effect::Timed(self.present);
-            self.apply(&timed);
-            self.effects.push(timed);
-        }
-        self.count_effect(&effect);
+        self.tell_time(&effect);
+        self.count_effect(&effect, None);
         self.apply(&effect);
         self.effects.push(effect);
     }
 
+    /// As [`Self::emit`], of a call that was found: among millions, finding it is what costs most.
+    pub(super) fn emit_of(&mut self, slot: CallSlot, effect: Effect) {
+        self.tell_time(&effect);
+        self.count_effect(&effect, Some(slot));
+        self.observe(&effect, Some(slot));
+        match &effect {
+            Effect::Settled { actual, now, .. } => self.settled_at(slot, actual, *now),
+            Effect::Ended { end, .. } => self.ended_at(slot, *end),
+            other => self.happen(other),
+        }
+        self.effects.push(effect);
+    }
+
+    /// Changes and tells that a call was accepted, by a queue that was found.
+    pub(super) fn emit_accepted(
+        &mut self,
+        queue: QueueSlot,
+        call: Box<NewCall>,
+        arrival: Option<u64>,
+        remembered: Timestamp,
+    ) -> CallId {
+        let id = CallId(self.ids);
+        let effect = Effect::Accepted { id, call, arrival, remembered };
+        self.tell_time(&effect);
+        self.observe(&effect, None);
+        if let Effect::Accepted { call, .. } = &effect {
+            self.accepted_by(queue, (id, call), arrival, remembered);
+        }
+        self.effects.push(effect);
+        id
+    }
+
+    /// Says when it is, if an effect that follows tells something and does not.
+    fn tell_time(&mut self, effect: &Effect) {
+        if self.lacks_time(effect) {
+            let timed = Effect::Timed(self.present);
+            self.apply(&timed);
+            self.effects.push(timed);
+        }
+    }
+
     fn apply(&mut self, effect: &Effect) {
+        self.observe(effect, None);
+        self.happen(effect);
+    }
+
+    fn happen(&mut self, effect: &Effect) {
         self.now = effect.now().map_or(self.now, |now| self.now.max(now.at));
-        self.observe(effect);
         match effect {
             Effect::LimitDefined { name, definition, now } => {
-                if let Some(limit) = self.meters.define(name, definition.as_ref(), *now) {
+                if let Some(limit) = self.meters.define(name, definition.as_deref(), *now) {
                     self.limit_changed(limit, true);
                 }
             }
             Effect::LimitCame { name, definition, now } => self.came(name, definition, *now),
             Effect::LimitWent(name) => self.meters.forget_rules(name),
             Effect::PartitionDefined { limit, partition, definition, now } => {
-                self.partition_defined(limit, partition, definition.as_ref(), *now);
+                self.partition_defined(limit, partition, definition.as_deref(), *now);
             }
             Effect::ClosedBy { meter, until, reason, now } => {
                 self.closed_by(meter, *until, reason, *now);
@@ -86,7 +127,7 @@ impl Scheduler {
                 if let Some(queue) = self.lanes.find(queue) {
                     let lane = self.lanes.at(queue, lane);
                     self.lanes[lane].weight = *weight;
-                    self.touched.push(lane);
+                    self.touch(lane);
                 }
             }
             Effect::Paused(scope) => self.set_paused(scope, true),
@@ -164,7 +205,7 @@ impl Scheduler {
                 let lane = &mut self.lanes[slot];
                 lane.is_paused = is_paused;
                 lane.is_held &= is_paused;
-                self.touched.push(slot);
+                self.touch(slot);
             }
             Scope::Limit(name) => {
                 let Some(limit) = self.meters.limit(name) else { return };
@@ -176,8 +217,20 @@ impl Scheduler {
     }
 
     fn accepted(&mut self, id: CallId, new: &NewCall, arrival: Option<u64>, remembered: Timestamp) {
+        match self.lanes.find(&new.queue) {
+            Some(queue) => self.accepted_by(queue, (id, new), arrival, remembered),
+            None => self.ids = id.0 + 1,
+        }
+    }
+
+    fn accepted_by(
+        &mut self,
+        queue: QueueSlot,
+        (id, new): (CallId, &NewCall),
+        arrival: Option<u64>,
+        remembered: Timestamp,
+    ) {
         self.ids = id.0 + 1;
-        let Some(queue) = self.lanes.find(&new.queue) else { return };
         let lane = self.lanes.at(queue, &new.lane);
         let slot = self.take_in(id, lane, new);
         self.watch_unknown(slot, new);
@@ -246,7 +299,7 @@ impl Scheduler {
         (call.arrival, call.has_joined) = (arrival, true);
         let lane = call.lane;
         self.lanes[lane].waiting.insert(slot, &self.calls);
-        self.touched.push(lane);
+        self.touch(lane);
     }
 
     fn started(&mut self, lease: Lease, start: Start) {
@@ -273,7 +326,7 @@ impl Scheduler {
         let progress = self.calls.progress_mut(slot);
         progress.flight = Some(Flight { token, expires, started: now, waits, payments });
         self.lanes.count_flight(lane);
-        self.touched.push(lane);
+        self.touch(lane);
     }
 
     /// Takes the tolls of a call that starts, and counts what its lane was served.
@@ -287,15 +340,19 @@ impl Scheduler {
         let count = self.calls.lines_at(call).len();
         let head = self.lanes[lane].head.filter(|head| head.call == call);
         let head = head.unwrap_or(Head::new(call));
-        let tags = (0..count).map(|at| self.place(lane, head, at).tag());
-        let tags: SmallVec<[u64; 2]> = tags.collect();
-        let mut payments = SmallVec::with_capacity(count);
+        let mut tags = SmallVec::<[u64; 2]>::new();
+        for at in 0..count {
+            tags.push(self.place(lane, head, at).tag());
+        }
+        let mut payments = SmallVec::new();
         for (at, tag) in tags.into_iter().enumerate() {
             let Line { meter, weight, .. } = self.calls.lines_at(call)[at];
             let paid = self.meters.change(meter, now, |meter, definition| {
                 meter.pay(definition, weight, (now, now.at), Some(holding))
             });
-            payments.extend(paid);
+            if let Some(paid) = paid {
+                payments.push(paid);
+            }
             let finish = turn::finish(tag, weight, self.lanes[lane].weight);
             let book = &mut self.meters[meter];
             book.vtime = book.vtime.max(tag);
@@ -331,18 +388,24 @@ impl Scheduler {
     }
 
     fn settled(&mut self, lease: Lease, actual: &[u64], now: Now) {
+        if let Some(slot) = self.in_flight(lease) {
+            self.settled_at(slot, actual, now);
+        }
+    }
+
+    fn settled_at(&mut self, slot: CallSlot, actual: &[u64], now: Now) {
         self.now = self.now.max(now.at);
-        let Some(slot) = self.in_flight(lease) else { return };
         let lane = self.calls[slot].lane;
         let flight = self.calls.flight_mut(slot).and_then(Option::take);
         let Some(flight) = flight else { return };
         self.timers.leases.remove((flight.expires, flight.token, slot));
         self.lanes.discount_flight(lane);
-        self.touched.push(lane);
+        self.touch(lane);
         for (at, payment) in flight.payments.iter().enumerate() {
             let meter = self.calls.lines_at(slot)[at].meter;
-            if let Some(actual) = actual.get(at) {
-                self.settle_payment(meter, payment, *actual, now);
+            let actual = actual.get(at).copied();
+            if let Some(actual) = actual {
+                self.settle_payment(meter, payment, actual, now);
             }
             // Slots end with the lease in any case.
             self.refresh(meter);
@@ -386,7 +449,7 @@ impl Scheduler {
             self.timers.rests.insert((eligible, id));
         }
         self.lanes[lane].come_back((rank, slot), rests);
-        self.touched.push(lane);
+        self.touch(lane);
     }
 
     fn cancel_asked(&mut self, id: CallId) {
@@ -395,8 +458,13 @@ impl Scheduler {
     }
 
     fn ended(&mut self, id: CallId, end: End) {
-        let Some(slot) = self.calls.find(id) else { return };
-        let lane = self.calls[slot].lane;
+        if let Some(slot) = self.calls.find(id) {
+            self.ended_at(slot, end);
+        }
+    }
+
+    fn ended_at(&mut self, slot: CallSlot, end: End) {
+        let (lane, id) = (self.calls[slot].lane, self.calls[slot].id);
         let was_dead = self.take_from_dead(slot);
         if !was_dead {
             self.take_from_orders(slot);
@@ -407,16 +475,20 @@ impl Scheduler {
         if was_dead && end == End::Cancelled && self.lanes[lane].dead == 0 {
             self.lanes[lane].is_held = false;
         }
-        self.timers.expiries.remove(id);
+        if self.calls[slot].may_expire {
+            self.timers.expiries.remove(id);
+        }
         self.lanes[lane].calls -= 1;
-        self.touched.push(lane);
+        self.touch(lane);
         self.newest.remove(slot);
         if self.calls[slot].body != 0 {
             self.freed.push(self.calls[slot].body);
         }
-        for line in self.calls.remove(slot).into_iter().flatten() {
-            self.meters[line.meter].owed -= 1;
-            self.used(line.meter);
+        if let Some(lines) = self.calls.remove(slot) {
+            for line in lines {
+                self.meters[line.meter].owed -= 1;
+                self.used(line.meter);
+            }
         }
     }
 
@@ -429,7 +501,9 @@ impl Scheduler {
                 self.timers.joins.remove(&(due, id));
             }
         }
-        if let Some(progress) = self.calls.progress(&self.calls[slot]) {
+        if !self.timers.rests.is_empty()
+            && let Some(progress) = self.calls.progress(&self.calls[slot])
+        {
             self.timers.rests.remove(&(progress.rests_until, id));
         }
         // Before the call is gone, for the head's place is read from it.

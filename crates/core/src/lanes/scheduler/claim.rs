@@ -26,7 +26,8 @@ impl Scheduler {
         let lease = claim.lease.unwrap_or(self.lanes.queue(queue).spec.lease);
         let expires = now.at.plus(lease.clamp(Span::from_nanos(1), LEASE_MAX));
         let most = claim.most.min(CLAIM_MAX);
-        let mut started = Vec::new();
+        let waiting = self.lanes.queue(queue).depth - self.lanes.queue(queue).in_flight;
+        let mut started = Vec::with_capacity(most.min(usize::try_from(waiting).unwrap_or(most)));
         while started.len() < most {
             let Some(lane) = self.next_candidate(queue, now) else {
                 // Nobody is left to be tried.
@@ -82,7 +83,7 @@ impl Scheduler {
     fn next_candidate(&mut self, queue: QueueSlot, now: Now) -> Option<LaneSlot> {
         loop {
             let book = self.lanes.queue(queue);
-            let (free, open) = (book.free.first().copied(), book.open.first().copied());
+            let (free, open) = (book.free.first(), book.open.first());
             let (rank, meter) = match (free, open) {
                 (Some((rank, lane)), None) => return Some(self.checked(rank, lane)),
                 (Some((rank, lane)), Some((other, _))) if rank < other => return Some(lane),
@@ -191,7 +192,7 @@ impl Scheduler {
         let attempts = self.calls.attempts(call);
         let waits = self.waits(lane, head);
         let effect = Effect::Started { lease, now, expires, waits: waits.clone() };
-        self.observe(&effect);
+        self.observe(&effect, Some(head.call));
         self.count_start(head.call, &waits);
         self.count_started(lane, head, now);
         self.granted(head);

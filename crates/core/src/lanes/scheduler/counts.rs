@@ -157,9 +157,10 @@ impl Scheduler {
     }
 
     /// Counts what becomes of a call, before it does.
-    pub(super) fn count_effect(&mut self, effect: &Effect) {
+    #[inline]
+    pub(super) fn count_effect(&mut self, effect: &Effect, found: Option<CallSlot>) {
         let (Effect::Ended { id, .. } | Effect::Revived { id, .. }) = effect else { return };
-        let Some(slot) = self.calls.find(*id) else { return };
+        let Some(slot) = found.or_else(|| self.calls.find(*id)) else { return };
         let counts = self.counts_mut(self.lanes[self.calls[slot].lane].queue);
         match effect {
             Effect::Ended { end, .. } => counts.ended.add(*end),

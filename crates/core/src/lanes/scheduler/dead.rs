@@ -68,7 +68,7 @@ impl Scheduler {
         let holds = self.lanes.queue(queue).spec.on_dead == OnDead::Hold;
         self.lanes[lane].is_held |= holds;
         self.count_dead(slot);
-        self.touched.push(lane);
+        self.touch(lane);
     }
 
     /// Notes a call among the dead of its queue and its lane.
@@ -107,7 +107,7 @@ impl Scheduler {
         let queue = self.lanes[lane].queue;
         self.lanes.queue_mut(queue).depth += 1;
         self.lanes[lane].is_held = false;
-        self.touched.push(lane);
+        self.touch(lane);
         if let Some(arrival) = arrival {
             return self.line_up(slot, arrival);
         }

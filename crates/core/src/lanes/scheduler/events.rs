@@ -104,13 +104,14 @@ impl Scheduler {
 
     /// Makes the events of an effect that is about to be applied.
     #[inline]
-    pub(super) fn observe(&mut self, effect: &Effect) {
+    pub(super) fn observe(&mut self, effect: &Effect, found: Option<CallSlot>) {
         if self.watching.watch != Watch::Nothing {
-            self.make_events(effect);
+            self.make_events(effect, found);
         }
     }
 
-    fn make_events(&mut self, effect: &Effect) {
+    /// Of a call in this place, if it was found.
+    fn make_events(&mut self, effect: &Effect, found: Option<CallSlot>) {
         self.watching.told = effect.now().or(self.watching.told);
         let is_all = self.watching.is_all();
         match effect {
@@ -125,7 +126,7 @@ impl Scheduler {
                 }
             }
             Effect::Started { lease, now, waits, .. } if is_all || self.lanes.anyone_tells() => {
-                let Some(slot) = self.calls.find(lease.call) else { return };
+                let Some(slot) = found.or_else(|| self.calls.find(lease.call)) else { return };
                 let queue = self.lanes[self.calls[slot].lane].queue;
                 let is_told = self.lanes.queue(queue).spec.tells_accepted;
                 if is_all || is_told {
@@ -135,7 +136,7 @@ impl Scheduler {
                 }
             }
             Effect::Settled { lease, now, report, .. } => {
-                let Some(slot) = self.in_flight(*lease) else { return };
+                let Some(slot) = found.or_else(|| self.in_flight(*lease)) else { return };
                 let Some(flight) = self.calls.flight(&self.calls[slot]) else { return };
                 self.watching.settling = Some(Settling {
                     call: lease.call,
@@ -159,7 +160,7 @@ impl Scheduler {
             Effect::CameBack { id, attempts, eligible } => {
                 self.watch_return(*id, *attempts, *eligible);
             }
-            Effect::Ended { id, end } => self.watch_end(*id, *end),
+            Effect::Ended { id, end } => self.watch_end(*id, found, *end),
             Effect::Revived { id, .. } => {
                 let Some(slot) = self.calls.find(*id) else { return };
                 self.tell(slot, self.watching.told.unwrap_or_default(), What::Revived);
@@ -230,8 +231,8 @@ impl Scheduler {
         self.tell_settled(slot, settling, outcome);
     }
 
-    fn watch_end(&mut self, id: CallId, end: End) {
-        let Some(slot) = self.calls.find(id) else { return };
+    fn watch_end(&mut self, id: CallId, found: Option<CallSlot>, end: End) {
+        let Some(slot) = found.or_else(|| self.calls.find(id)) else { return };
         let settling = self.settling_of(id);
         let at = settling.as_ref().map(|settling| settling.at).or(self.watching.told);
         let attempts = match &settling {

@@ -12,22 +12,38 @@ use crate::turn::{CALENDAR_LOOK, Company, Place};
 
 impl Scheduler {
     /// Sees to it that the heads of all lanes that were touched are the calls that they should be.
+    #[inline]
     pub(super) fn rehead(&mut self) {
         while let Some(lane) = self.touched.pop() {
-            // It may have been touched and then removed with its queue.
-            if !self.lanes.is_known(lane) {
-                continue;
-            }
-            let first = self.lanes.first_of(lane, &self.calls);
-            self.listed(lane);
-            if self.lanes[lane].head.map(|head| head.call) == first {
-                continue;
-            }
+            self.rehead_lane(lane);
+        }
+    }
+
+    fn rehead_lane(&mut self, lane: LaneSlot) {
+        // It may have been touched and then removed with its queue.
+        if !self.lanes.is_known(lane) {
+            return;
+        }
+        let first = self.lanes.first_of(lane, &self.calls);
+        self.listed(lane);
+        let head = self.lanes[lane].head;
+        if head.map(|head| head.call) == first {
+            return;
+        }
+        if head.is_some() {
             self.dismiss(lane);
-            if let Some(call) = first {
-                self.lanes[lane].head = Some(Head::new(call));
-                self.come_to_stand(lane, 0);
-            }
+        }
+        if let Some(call) = first {
+            self.lanes[lane].head = Some(Head::new(call));
+            self.come_to_stand(lane, 0);
+        }
+    }
+
+    /// Notes that the head of a lane may have changed.
+    #[inline]
+    pub(super) fn touch(&mut self, lane: LaneSlot) {
+        if self.touched.last() != Some(&lane) {
+            self.touched.push(lane);
         }
     }
 
@@ -56,11 +72,11 @@ impl Scheduler {
             return self.park(lane, line);
         }
         let place = self.place(lane, head, line);
-        let before = self.turn_at(meter, queue);
         self.set_stand(lane, Stand::At { line: LineNumber::new(line), tag: place.tag() });
         self.meters[meter].stand(queue, (place, lane), weight);
         self.mark(lane);
-        if self.turn_at(meter, queue) != before {
+        // Who comes has the turn, or leaves it with whoever had it.
+        if self.turn_at(meter, queue) == Some(lane) {
             self.offer(meter, queue);
         }
     }
@@ -82,7 +98,7 @@ impl Scheduler {
         match head.stand {
             Stand::Free => {
                 let rank = self.calls[head.call].rank();
-                self.lanes.queue_mut(queue).free.remove(&(rank, lane));
+                self.lanes.queue_mut(queue).free.remove((rank, lane));
             }
             Stand::Parked { line } => {
                 let meter = self.calls.lines_at(head.call)[line.index()].meter;
@@ -144,20 +160,27 @@ impl Scheduler {
     /// Puts a meter among those that a queue may try, under the rank of who has the turn there.
     pub(super) fn offer(&mut self, meter: MeterSlot, queue: QueueSlot) {
         let now = self.present.at;
-        if let Some(crowd) = self.meters[meter].crowd_mut(queue) {
-            crowd.try_again(now);
+        if !self.yielding.is_empty() {
+            self.yielding.remove(&(meter, queue));
         }
-        self.withdraw(meter, queue, None);
-        self.yielding.remove(&(meter, queue));
-        let Some(lane) = self.turn_at(meter, queue) else {
-            self.meters[meter].crowds.retain(|crowd| crowd.queue != queue);
-            return;
-        };
-        let rank = self.lanes[lane].head.map(|head| self.calls[head.call].rank());
-        if let (Some(rank), Some(crowd)) = (rank, self.meters[meter].crowd_mut(queue)) {
-            crowd.offered = Some(rank);
-            self.lanes.queue_mut(queue).open.insert((rank, meter));
-            self.woken.insert(queue);
+        let head = self.turn_at(meter, queue).and_then(|lane| self.lanes[lane].head);
+        let rank = head.map(|head| self.calls[head.call].rank());
+        let Some(crowd) = self.meters[meter].crowd_mut(queue) else { return };
+        crowd.try_again(now);
+        let was_offered = std::mem::replace(&mut crowd.offered, rank);
+        if let Some(before) = crowd.wake_at(None) {
+            self.timers.wakes.remove((before, meter, queue));
+        }
+        if was_offered != rank {
+            let open = &mut self.lanes.queue_mut(queue).open;
+            was_offered.inspect(|rank| open.remove((*rank, meter)));
+            rank.inspect(|rank| open.insert((*rank, meter)));
+        }
+        match rank {
+            Some(_) => {
+                self.woken.insert(queue);
+            }
+            None => self.meters[meter].crowds.retain(|crowd| crowd.queue != queue),
         }
     }
 
@@ -171,7 +194,7 @@ impl Scheduler {
     ) {
         let Some(crowd) = self.meters[meter].crowd_mut(queue) else { return };
         if let Some(rank) = crowd.offered.take() {
-            self.lanes.queue_mut(queue).open.remove(&(rank, meter));
+            self.lanes.queue_mut(queue).open.remove((rank, meter));
         }
         if let Some(before) = crowd.wake_at(wakes.map(|(at, _)| at)) {
             self.timers.wakes.remove((before, meter, queue));

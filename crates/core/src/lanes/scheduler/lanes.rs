@@ -1,6 +1,7 @@
 //! Queues and their lanes: who waits in which order, and which call is a lane's head.
 
 use super::Hashing;
+use super::ascending::Ascending;
 use super::calls::{CallSlot, Calls, LaneSlot, MeterSlot, Rank, index, slot};
 use super::meters::{MeterBook, QueueSlot};
 use super::sorted::Sorted;
@@ -38,9 +39,9 @@ pub(super) struct Queue {
     /// Calls that are dead, by when they died.
     pub(super) dead: BTreeSet<(Timestamp, CallId)>,
     /// Heads that owe nothing.
-    pub(super) free: BTreeSet<(Rank, LaneSlot)>,
+    pub(super) free: Ascending<(Rank, LaneSlot)>,
     /// Meters at which one of its heads may have its turn, by that head's rank.
-    pub(super) open: BTreeSet<(Rank, MeterSlot)>,
+    pub(super) open: Ascending<(Rank, MeterSlot)>,
     pub(super) lanes: Vec<LaneSlot>,
     pub(super) counts: Box<QueueCounts>,
 }
@@ -328,8 +329,8 @@ impl Lanes {
             depth: 0,
             in_flight: 0,
             dead: BTreeSet::new(),
-            free: BTreeSet::new(),
-            open: BTreeSet::new(),
+            free: Ascending::default(),
+            open: Ascending::default(),
             lanes: Vec::new(),
             counts: Box::default(),
         }));
@@ -350,12 +351,13 @@ impl Lanes {
 
     /// The lane of that name, made if there is none.
     pub(super) fn at(&mut self, queue: QueueSlot, name: &LaneName) -> LaneSlot {
-        if let Some(found) = self.lane_named(queue, name) {
+        let hash = self.hashing.hash_one((queue, name.as_str()));
+        if let Some(found) = self.lane_hashed(hash, queue, name) {
             return found;
         }
         let made = slot(self.lanes.insert(Lane::new(queue, name)));
         let (lanes, hashing) = (&self.lanes, &self.hashing);
-        self.by_key.insert_unique(hashing.hash_one((queue, name.as_str())), made, |slot| {
+        self.by_key.insert_unique(hash, made, |slot| {
             let lane = &lanes[index(*slot)];
             hashing.hash_one((lane.queue, lane.name.as_str()))
         });
@@ -412,11 +414,15 @@ impl Lanes {
 
     /// The lane of that name.
     pub(super) fn lane_named(&self, queue: QueueSlot, name: &str) -> Option<LaneSlot> {
+        self.lane_hashed(self.hashing.hash_one((queue, name)), queue, name)
+    }
+
+    fn lane_hashed(&self, hash: u64, queue: QueueSlot, name: &str) -> Option<LaneSlot> {
         let is_it = |slot: &LaneSlot| {
             let lane = &self.lanes[index(*slot)];
             lane.queue == queue && *lane.name == *name
         };
-        self.by_key.find(self.hashing.hash_one((queue, name)), is_it).copied()
+        self.by_key.find(hash, is_it).copied()
     }
 
     /// Which call is to be the head of a lane.

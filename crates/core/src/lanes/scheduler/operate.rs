@@ -22,6 +22,7 @@ impl Scheduler {
         let known = self.overrides(limit).and_then(|overrides| overrides.get(partition));
         if known != definition.as_ref() {
             let (limit, partition) = (limit.clone(), partition.clone());
+            let definition = definition.map(Box::new);
             self.emit(Effect::PartitionDefined { limit, partition, definition, now });
         }
     }

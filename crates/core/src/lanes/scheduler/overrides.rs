@@ -11,6 +11,7 @@ use std::collections::HashMap;
 pub(super) struct Overrides(Option<Box<HashMap<Partition, Definition, Hashing>>>);
 
 impl Overrides {
+    #[inline]
     pub(super) fn get(&self, partition: &str) -> Option<&Definition> {
         self.0.as_ref()?.get(partition)
     }

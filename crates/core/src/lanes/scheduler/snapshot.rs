@@ -198,7 +198,7 @@ impl Scheduler {
             }
             None => self.line_up_again(slot),
         }
-        self.touched.push(lane);
+        self.touch(lane);
     }
 }
 
@@ -233,7 +233,7 @@ impl super::meters::Meters {
             if self.has_gone(limit, now) {
                 continue;
             }
-            let (name, last) = (limit.to_name(), limit.last().cloned());
+            let (name, last) = (limit.to_name(), limit.last().cloned().map(Box::new));
             each(match last {
                 Some(definition) if limit.is_transient() => {
                     Effect::LimitCame { name: name.clone(), definition, now }
@@ -243,7 +243,7 @@ impl super::meters::Meters {
             for (partition, definition) in limit.overrides().into_iter().flat_map(|all| all.iter())
             {
                 let (limit, partition) = (name.clone(), partition.clone());
-                let definition = Some(definition.clone());
+                let definition = Some(Box::new(definition.clone()));
                 each(Effect::PartitionDefined { limit, partition, definition, now });
             }
             for slot in limit.meters() {

@@ -109,6 +109,7 @@ impl Scheduler {
             return;
         }
         self.begin_anew(&name, now);
+        let definition = Box::new(definition);
         self.emit(Effect::LimitCame { name, definition, now });
     }
 

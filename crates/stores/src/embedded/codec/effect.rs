@@ -308,12 +308,13 @@ fn read_limit_defined(input: &mut Input<'_>) -> Result<Effect, CodecError> {
     let [has_definition] = input.flags()?;
     let (name, now) = (input.name(LimitName::new)?, input.now()?);
     let definition = input.when(has_definition, |input| limit::read(&name, input))?;
+    let definition = definition.map(Box::new);
     Ok(Effect::LimitDefined { name, definition, now })
 }
 
 fn read_limit_came(input: &mut Input<'_>) -> Result<Effect, CodecError> {
     let (name, now) = (input.name(LimitName::new)?, input.now()?);
-    let definition = limit::read(&name, input)?;
+    let definition = Box::new(limit::read(&name, input)?);
     Ok(Effect::LimitCame { name, definition, now })
 }
 
@@ -322,6 +323,7 @@ fn read_partition_defined(input: &mut Input<'_>) -> Result<Effect, CodecError> {
     let (limit, partition) = (input.name(LimitName::new)?, input.name(Partition::new)?);
     let now = input.now()?;
     let definition = input.when(has_definition, |input| limit::read(&limit, input))?;
+    let definition = definition.map(Box::new);
     Ok(Effect::PartitionDefined { limit, partition, definition, now })
 }
 

@@ -19,18 +19,20 @@ impl<'a> Output<'a> {
         self.0.push(byte);
     }
 
-    #[inline]
+    #[inline(always)]
     pub(super) fn number(&mut self, value: u64) {
         match u8::try_from(value) {
             Ok(small @ 0..0x80) => self.0.push(small),
-            _ => {
-                let (bytes, used) = varint::encode(value);
-                let end = self.0.len() + used;
-                // As many as ever: that is one instruction.
-                self.0.extend_from_slice(&bytes);
-                self.0.truncate(end);
-            }
+            _ => self.large_number(value),
         }
+    }
+
+    fn large_number(&mut self, value: u64) {
+        let (bytes, used) = varint::encode(value);
+        let end = self.0.len() + used;
+        // As many as ever: that is one instruction.
+        self.0.extend_from_slice(&bytes);
+        self.0.truncate(end);
     }
 
     #[inline]

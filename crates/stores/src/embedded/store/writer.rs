@@ -345,11 +345,10 @@ impl Writer {
     /// Notes where a body is now, unless its call has ended.
     fn locate(&mut self, id: CallId, body: Position) {
         self.state.bodies.note_logged(id);
-        let Some(before) = self.state.scheduler.located(id) else { return };
+        let Some(before) = self.state.scheduler.locate(id, body.to_bits()) else { return };
         if before != 0 {
             self.upkeep.segments.free(Position::from_bits(before));
         }
-        self.state.scheduler.locate(id, body.to_bits());
         self.upkeep.segments.add(body);
     }
 

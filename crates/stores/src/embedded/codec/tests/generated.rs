@@ -27,7 +27,7 @@ pub(super) fn effect_of(kind: usize) -> BoxedStrategy<Effect> {
         28..=31 => of_operators(kind),
         32 => now().prop_map(Effect::Timed).boxed(),
         34 => queue_name().prop_map(Effect::QueueRemoved).boxed(),
-        35 => (limit_name(), definition(), now())
+        35 => (limit_name(), definition().prop_map(Box::new), now())
             .prop_map(|(name, definition, now)| Effect::LimitCame { name, definition, now })
             .boxed(),
         36 => limit_name().prop_map(Effect::LimitWent).boxed(),
@@ -37,7 +37,7 @@ pub(super) fn effect_of(kind: usize) -> BoxedStrategy<Effect> {
 
 fn of_settings(kind: usize) -> BoxedStrategy<Effect> {
     match kind {
-        0 => (limit_name(), of(definition()), now())
+        0 => (limit_name(), of(definition().prop_map(Box::new)), now())
             .prop_map(|(name, definition, now)| Effect::LimitDefined { name, definition, now })
             .boxed(),
         1 => (queue_name(), queue_spec())
@@ -108,7 +108,7 @@ fn of_the_dead(kind: usize) -> BoxedStrategy<Effect> {
 
 fn of_operators(kind: usize) -> BoxedStrategy<Effect> {
     match kind {
-        28 => (limit_name(), partition(), of(definition()), now())
+        28 => (limit_name(), partition(), of(definition().prop_map(Box::new)), now())
             .prop_map(|(limit, partition, definition, now)| Effect::PartitionDefined {
                 limit,
                 partition,

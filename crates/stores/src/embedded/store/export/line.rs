@@ -245,18 +245,17 @@ impl Line {
         Ok(Some(match self {
             Self::Limit(line) => {
                 let is_transient = line.transient;
-                match line.read()? {
-                    (name, definition) if is_transient => {
-                        Effect::LimitCame { name, definition, now }
-                    }
-                    (name, definition) => {
-                        Effect::LimitDefined { name, definition: Some(definition), now }
-                    }
+                let (name, definition) = line.read()?;
+                let definition = Box::new(definition);
+                match is_transient {
+                    true => Effect::LimitCame { name, definition, now },
+                    false => Effect::LimitDefined { name, definition: Some(definition), now },
                 }
             }
             Self::Partition(line) => {
                 let (limit, partition, definition) = line.read()?;
-                Effect::PartitionDefined { limit, partition, definition: Some(definition), now }
+                let definition = Some(Box::new(definition));
+                Effect::PartitionDefined { limit, partition, definition, now }
             }
             Self::LimitRemoved(line) => {
                 let name = name(LimitName::new, &line.name)?;

@@ -14,7 +14,7 @@ use tollgate_core::{Definition, Limit, LimitName, Now, Timestamp};
 fn with_a_strange_meter() -> Host {
     let (host, now) = (Host::new(1), Now::both(Timestamp::from_nanos(9)));
     let name = LimitName::new("l").unwrap();
-    let definition = Some(Definition::new(Limit::per_second(1)).unwrap());
+    let definition = Some(Box::new(Definition::new(Limit::per_second(1)).unwrap()));
     let words = [1, 2, 3].into();
     let facts = [
         Effect::LimitDefined { name: name.clone(), definition, now },

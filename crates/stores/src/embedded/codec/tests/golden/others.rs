@@ -185,17 +185,17 @@ fn kept() -> Vec<(&'static str, Effect)> {
 }
 
 fn limit_defined(definition: Option<Limit>) -> Effect {
-    let definition = definition.map(|limit| Definition::new(limit).unwrap());
+    let definition = definition.map(|limit| Box::new(Definition::new(limit).unwrap()));
     Effect::LimitDefined { name: limit(), definition, now: now() }
 }
 
 fn limit_came(limit: Limit) -> Effect {
-    let definition = Definition::new(limit).unwrap();
+    let definition = Box::new(Definition::new(limit).unwrap());
     Effect::LimitCame { name: self::limit(), definition, now: now() }
 }
 
 fn partition_defined(definition: Option<Limit>) -> Effect {
-    let definition = definition.map(|limit| Definition::new(limit).unwrap());
+    let definition = definition.map(|limit| Box::new(Definition::new(limit).unwrap()));
     let partition = Partition::new("eu").unwrap();
     Effect::PartitionDefined { limit: limit(), partition, definition, now: now() }
 }
