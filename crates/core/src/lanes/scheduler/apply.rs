@@ -407,8 +407,10 @@ impl Scheduler {
             if let Some(actual) = actual {
                 self.settle_payment(meter, payment, actual, now);
             }
-            // Slots end with the lease in any case.
-            self.refresh(meter);
+            // Slots end with the lease in any case. What cost as much as was paid opens nothing.
+            if payment.hold.is_some() || actual.is_some_and(|actual| actual != payment.weight) {
+                self.refresh(meter);
+            }
         }
     }
 

@@ -191,6 +191,20 @@ mod tests {
     }
 
     #[test]
+    fn a_settlement_that_cost_what_was_paid_wakes_nobody_and_ends_no_wait() {
+        let mut world = World::new();
+        let [_, second] = ["a", "b"].map(|lane| world.enqueue(lane, &["minute"]));
+        assert_eq!(world.claim(), 1);
+        let _ = world.scheduler.take_woken();
+        world.wait(30);
+        world.end();
+        assert_eq!(world.scheduler.take_woken(), []);
+        world.wait(30);
+        assert_eq!(world.claim(), 1);
+        assert_eq!(world.waits(second), [at("minute", 60)]);
+    }
+
+    #[test]
     fn a_wait_is_counted_from_the_refusal_to_the_opening() {
         let mut world = World::new();
         let [first, second] = ["a", "b"].map(|lane| world.enqueue(lane, &["minute"]));
