@@ -95,7 +95,7 @@ pub enum Effect {
         /// Which.
         name: QueueName,
         /// How it is now.
-        spec: QueueSpec,
+        spec: Box<QueueSpec>,
     },
     /// A queue that had no calls was removed, with all that was known of its lanes and its dedupe keys.
     QueueRemoved(QueueName),

@@ -278,7 +278,19 @@ pub(super) type Estimate<'a> = &'a dyn Fn(&LimitName, Option<&Partition>) -> Opt
 
 impl QueueSpec {
     /// All that a call owes here: its own tolls, and those that the queue asks for.
+    #[inline]
     pub(super) fn tolls_of<'a>(
+        &'a self,
+        call: &'a NewCall,
+        estimate: Estimate<'_>,
+    ) -> Result<Cow<'a, [Toll]>, TollError> {
+        if self.tolls.is_empty() {
+            return Ok(Cow::Borrowed(&call.tolls));
+        }
+        self.with_own_tolls(call, estimate)
+    }
+
+    fn with_own_tolls<'a>(
         &'a self,
         call: &'a NewCall,
         estimate: Estimate<'_>,

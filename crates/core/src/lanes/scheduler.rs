@@ -188,7 +188,7 @@ impl Scheduler {
         spec.check()?;
         let known = self.lanes.find(name).map(|queue| &self.lanes.queue(queue).spec);
         if known != Some(&spec) {
-            self.emit(Effect::QueueDefined { name: name.clone(), spec });
+            self.emit(Effect::QueueDefined { name: name.clone(), spec: Box::new(spec) });
             if let Some(queue) = self.lanes.find(name) {
                 self.drop_dead(queue);
             }

@@ -64,6 +64,19 @@ impl Expiries {
     }
 }
 
+impl Timers {
+    /// Whether any is due, of those that are not a meter's.
+    fn are_due(&self, now: Now) -> bool {
+        let Self { joins, expiries, leases, rests, dedupes, receipts, wakes: _ } = self;
+        joins.first().is_some_and(|entry| entry.0 <= now.wall)
+            || expiries.first().is_some_and(|expires| expires <= now.wall)
+            || leases.first().is_some_and(|entry| entry.0 <= now.at)
+            || rests.first().is_some_and(|entry| entry.0 <= now.at)
+            || dedupes.first().is_some_and(|entry| entry.0 <= now.at)
+            || receipts.first().is_some_and(|entry| entry.0 <= now.at)
+    }
+}
+
 impl Scheduler {
     /// Everything that is due by now happens.
     pub fn advance(&mut self, now: Now) {
@@ -72,6 +85,22 @@ impl Scheduler {
         if !self.served.is_empty() && self.level() && self.shares_asks {
             self.levelled.push(self.effects.len());
         }
+        if self.timers.are_due(now) {
+            self.let_happen(now);
+        }
+        self.rehead();
+        if !self.expected.is_empty() {
+            self.end_expecting(now);
+        }
+        if self.timers.wakes.next().is_some_and(|next| next <= now.at) {
+            self.end_sleeping(now);
+        }
+        self.forget(now);
+    }
+
+    /// All timers but those of meters, in a fixed order.
+    #[cold]
+    fn let_happen(&mut self, now: Now) {
         while let Some(id) = pop_due(&mut self.timers.joins, |entry| entry.0 <= now.wall) {
             self.join(id.1, id.0);
         }
@@ -95,14 +124,6 @@ impl Scheduler {
         while let Some(receipt) = pop_due(&mut self.timers.receipts, |entry| entry.0 <= now.at) {
             self.settled.remove(&receipt.1);
         }
-        self.rehead();
-        if !self.expected.is_empty() {
-            self.end_expecting(now);
-        }
-        if self.timers.wakes.next().is_some_and(|next| next <= now.at) {
-            self.end_sleeping(now);
-        }
-        self.forget(now);
     }
 
     fn end_sleeping(&mut self, now: Now) {

@@ -77,9 +77,12 @@ impl Scheduler {
         remembered: Timestamp,
     ) -> CallId {
         let id = CallId(self.ids);
+        let may_be_told = self.may_tell_accepted(&call);
         let effect = Effect::Accepted { id, call, arrival, remembered };
-        self.tell_time(&effect);
-        self.observe(&effect, None);
+        if may_be_told {
+            self.tell_time(&effect);
+            self.observe(&effect, None);
+        }
         if let Effect::Accepted { call, .. } = &effect {
             self.accepted_by(queue, (id, call), arrival, remembered);
         }
@@ -119,7 +122,7 @@ impl Scheduler {
             }
             Effect::Reset { meter, now } => self.was_reset(meter, *now),
             Effect::QueueDefined { name, spec } => {
-                let queue = self.lanes.define(name, spec.clone());
+                let queue = self.lanes.define(name, (**spec).clone());
                 self.touched.extend(self.lanes.with_starts(queue));
             }
             Effect::QueueRemoved(name) => self.queue_removed(name),

@@ -169,6 +169,13 @@ impl Scheduler {
         }
     }
 
+    /// Whether anything may be told when a call is accepted. Of most calls nothing is, and nothing is looked up.
+    #[inline]
+    pub(super) fn may_tell_accepted(&self, call: &NewCall) -> bool {
+        let is_special = self.watching.may_park || !call.payload.envelope().is_empty();
+        self.watching.is_all() || is_special
+    }
+
     /// Whether a call has an envelope, and its queue tells which calls were accepted.
     fn tells_accepted(&self, call: &NewCall) -> bool {
         // Most calls have none, and need not look for their queue.

@@ -271,7 +271,7 @@ impl super::meters::Meters {
 impl super::lanes::Lanes {
     fn snapshot(&self, each: &mut impl FnMut(Effect)) {
         for queue in self.queues() {
-            let (name, spec) = (queue.name.clone(), queue.spec.clone());
+            let (name, spec) = (queue.name.clone(), Box::new(queue.spec.clone()));
             each(Effect::QueueDefined { name: name.clone(), spec });
             if queue.is_paused {
                 each(Effect::Paused(Scope::Queue(name.clone())));

@@ -222,7 +222,7 @@ pub(super) fn read(input: &mut Input<'_>) -> Result<Effect, CodecError> {
         tag::RESET => Effect::Reset { meter: meter::read_name(input)?, now: input.now()? },
         tag::QUEUE_DEFINED => {
             let name = input.name(QueueName::new)?;
-            let spec = queue::read(&name, input)?;
+            let spec = Box::new(queue::read(&name, input)?);
             Effect::QueueDefined { name, spec }
         }
         tag::QUEUE_REMOVED => Effect::QueueRemoved(input.name(QueueName::new)?),

@@ -40,7 +40,7 @@ fn of_settings(kind: usize) -> BoxedStrategy<Effect> {
         0 => (limit_name(), of(definition().prop_map(Box::new)), now())
             .prop_map(|(name, definition, now)| Effect::LimitDefined { name, definition, now })
             .boxed(),
-        1 => (queue_name(), queue_spec())
+        1 => (queue_name(), queue_spec().prop_map(Box::new))
             .prop_map(|(name, spec)| Effect::QueueDefined { name, spec })
             .boxed(),
         2 => (queue_name(), lane_name(), small())

@@ -266,7 +266,7 @@ impl Line {
             }
             Self::Queue(line) => {
                 let name = name(QueueName::new, &line.name)?;
-                Effect::QueueDefined { name, spec: line.read()? }
+                Effect::QueueDefined { name, spec: Box::new(line.read()?) }
             }
             Self::QueuePaused(line) => {
                 Effect::Paused(Scope::Queue(name(QueueName::new, &line.name)?))

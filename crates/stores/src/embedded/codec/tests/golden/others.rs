@@ -51,45 +51,48 @@ fn settings() -> Vec<(&'static str, Effect)> {
             "02 046d61696c 01c801 01 02 03 ffffffff0f 04 05 0d 06 07 00 19 027b7d",
             Effect::QueueDefined {
                 name: queue(),
-                spec: QueueSpec {
+                spec: Box::new(QueueSpec {
                     backoff: Backoff { jitter: 25, ..spec().backoff },
                     delivery: Some((*b"{}").into()),
                     tolls: vec![],
                     ..spec()
-                },
+                }),
             },
         ),
         (
             "02 046d61696c 00 80d88ee16f 14 03 64 8094ebdc03 80f092cbdd08 00 c0843d 80e0a596bb11 00",
-            Effect::QueueDefined { name: queue(), spec: QueueSpec::default() },
+            Effect::QueueDefined { name: queue(), spec: Box::new(QueueSpec::default()) },
         ),
         (
             "02 046d61696c 01c801 01 02 03 ffffffff0f 04 05 01 06 07 02 \
              020673747269706509 010673747269706503616c6c",
-            Effect::QueueDefined { name: queue(), spec: spec() },
+            Effect::QueueDefined { name: queue(), spec: Box::new(spec()) },
         ),
         (
             "02 046d61696c 01c801 01 02 03 ffffffff0f 04 05 03 06 07 02 \
              020673747269706509 010673747269706503616c6c 00",
-            Effect::QueueDefined { name: queue(), spec: QueueSpec { dead_max: 0, ..spec() } },
+            Effect::QueueDefined {
+                name: queue(),
+                spec: Box::new(QueueSpec { dead_max: 0, ..spec() }),
+            },
         ),
         (
             "02 046d61696c 01c801 01 02 03 ffffffff0f 04 05 11 06 07 00",
             Effect::QueueDefined {
                 name: queue(),
-                spec: QueueSpec { tolls: vec![], tells_accepted: true, ..spec() },
+                spec: Box::new(QueueSpec { tolls: vec![], tells_accepted: true, ..spec() }),
             },
         ),
         (
             "02 046d61696c 01c801 01 02 03 ffffffff0f 04 05 0d 06 07 00 19 027b7d",
             Effect::QueueDefined {
                 name: queue(),
-                spec: QueueSpec {
+                spec: Box::new(QueueSpec {
                     backoff: Backoff { jitter: 25, ..spec().backoff },
                     delivery: Some((*b"{}").into()),
                     tolls: vec![],
                     ..spec()
-                },
+                }),
             },
         ),
         (
@@ -98,7 +101,7 @@ fn settings() -> Vec<(&'static str, Effect)> {
              54 06737472697065 026575 07 06626f64792e6b0101",
             Effect::QueueDefined {
                 name: queue(),
-                spec: QueueSpec { tolls: tolls_in_bodies(), ..QueueSpec::default() },
+                spec: Box::new(QueueSpec { tolls: tolls_in_bodies(), ..QueueSpec::default() }),
             },
         ),
         ("1b 046d61696c", Effect::QueueRemoved(queue())),
