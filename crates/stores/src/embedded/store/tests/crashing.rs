@@ -11,7 +11,7 @@ use tollgate_core::contract::kept::Kept;
 use tollgate_core::contract::{Configure, Lanes, Meters};
 use tollgate_core::lanes::naive::Naive;
 use tollgate_core::lanes::{Claim, Write};
-use tollgate_core::{Definition, Key, Limit, LimitName, Partition, Span};
+use tollgate_core::{Definition, Key, Limit, LimitName, Partition, QueueName, Span};
 
 /// The store and the reference, under the same clock.
 struct Twins {
@@ -44,6 +44,32 @@ impl Twins {
         let [one, other] = &self.seen;
         [wait(lasting(&self.naive, one)), wait(lasting(self.machine.store(), other))]
     }
+}
+
+/// More than are made before the first are written down.
+#[test]
+fn many_acts_at_once_are_answered_in_their_order_and_each_lasts_by_itself() {
+    let mut machine = Machine::new(1);
+    machine.define();
+    let is_wrong = |number: usize| number.is_multiple_of(3);
+    let act = |number| {
+        let mut act = enqueue(number);
+        if is_wrong(number) {
+            act.enqueue[0].queue = QueueName::new("none").unwrap();
+        }
+        act
+    };
+    let answers = wait(machine.store().act((0..200).map(act).collect())).unwrap();
+    let refused: Vec<_> = (0..200).filter(|number| answers[*number].is_err()).collect();
+    assert_eq!((answers.len(), refused), (200, (0..200).filter(|it| is_wrong(*it)).collect()));
+    let ids = answers.into_iter().flatten().map(|acted| acted.enqueued[0]);
+    let accepted: Vec<_> = ids.zip((0..200).filter(|number| !is_wrong(*number))).collect();
+    machine.crash();
+    machine.start();
+    let claim = Claim { queue: queue(), most: 200, lease: None, asks: Span::ZERO };
+    let claimed = wait(machine.store().claim(claim)).unwrap();
+    let claimed = claimed.iter().map(|it| (it.started.lease.call, it.payload.body().len()));
+    assert_eq!(claimed.collect::<Vec<_>>(), accepted);
 }
 
 proptest! {
