@@ -18,6 +18,7 @@ mod configure;
 mod counts;
 mod dead;
 mod elsewhere;
+mod emit;
 mod events;
 mod expected;
 mod explain;

@@ -33,78 +33,12 @@ impl Scheduler {
         self.apply(effect);
     }
 
-    /// What changed since this was asked last, in order. Kept until someone takes it: who needs none
-    /// of it takes it all the same.
-    pub fn take_effects(&mut self) -> Vec<Effect> {
-        self.watching.forget_time();
-        std::mem::take(&mut self.effects)
-    }
-
-    /// As [`Self::take_effects`], into a list that was emptied: its memory is used again.
-    pub fn swap_effects(&mut self, effects: &mut Vec<Effect>) {
-        effects.clear();
-        self.watching.forget_time();
-        std::mem::swap(&mut self.effects, effects);
-    }
-
-    /// Changes what lasts, and says so.
-    pub(super) fn emit(&mut self, effect: Effect) {
-        self.tell_time(&effect);
-        self.count_effect(&effect, None);
-        self.apply(&effect);
-        self.effects.push(effect);
-    }
-
-    /// As [`Self::emit`], of a call that was found: among millions, finding it is what costs most.
-    pub(super) fn emit_of(&mut self, slot: CallSlot, effect: Effect) {
-        self.tell_time(&effect);
-        self.count_effect(&effect, Some(slot));
-        self.observe(&effect, Some(slot));
-        match &effect {
-            Effect::Settled { actual, now, .. } => self.settled_at(slot, actual, *now),
-            Effect::Ended { end, .. } => self.ended_at(slot, *end),
-            other => self.happen(other),
-        }
-        self.effects.push(effect);
-    }
-
-    /// Changes and tells that a call was accepted, by a queue that was found.
-    pub(super) fn emit_accepted(
-        &mut self,
-        queue: QueueSlot,
-        call: Box<NewCall>,
-        arrival: Option<u64>,
-        remembered: Timestamp,
-    ) -> CallId {
-        let id = CallId(self.ids);
-        let may_be_told = self.may_tell_accepted(&call);
-        let effect = Effect::Accepted { id, call, arrival, remembered };
-        if may_be_told {
-            self.tell_time(&effect);
-            self.observe(&effect, None);
-        }
-        if let Effect::Accepted { call, .. } = &effect {
-            self.accepted_by(queue, (id, call), arrival, remembered);
-        }
-        self.effects.push(effect);
-        id
-    }
-
-    /// Says when it is, if an effect that follows tells something and does not.
-    fn tell_time(&mut self, effect: &Effect) {
-        if self.lacks_time(effect) {
-            let timed = Effect::Timed(self.present);
-            self.apply(&timed);
-            self.effects.push(timed);
-        }
-    }
-
-    fn apply(&mut self, effect: &Effect) {
+    pub(super) fn apply(&mut self, effect: &Effect) {
         self.observe(effect, None);
         self.happen(effect);
     }
 
-    fn happen(&mut self, effect: &Effect) {
+    pub(super) fn happen(&mut self, effect: &Effect) {
         self.now = effect.now().map_or(self.now, |now| self.now.max(now.at));
         match effect {
             Effect::LimitDefined { name, definition, now } => {
@@ -226,7 +160,7 @@ impl Scheduler {
         }
     }
 
-    fn accepted_by(
+    pub(super) fn accepted_by(
         &mut self,
         queue: QueueSlot,
         (id, new): (CallId, &NewCall),
@@ -396,7 +330,7 @@ impl Scheduler {
         }
     }
 
-    fn settled_at(&mut self, slot: CallSlot, actual: &[u64], now: Now) {
+    pub(super) fn settled_at(&mut self, slot: CallSlot, actual: &[u64], now: Now) {
         self.now = self.now.max(now.at);
         let lane = self.calls[slot].lane;
         let flight = self.calls.flight_mut(slot).and_then(Option::take);
@@ -468,7 +402,7 @@ impl Scheduler {
         }
     }
 
-    fn ended_at(&mut self, slot: CallSlot, end: End) {
+    pub(super) fn ended_at(&mut self, slot: CallSlot, end: End) {
         let (lane, id) = (self.calls[slot].lane, self.calls[slot].id);
         let was_dead = self.take_from_dead(slot);
         if !was_dead {
