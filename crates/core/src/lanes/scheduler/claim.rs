@@ -26,8 +26,7 @@ impl Scheduler {
         let lease = claim.lease.unwrap_or(self.lanes.queue(queue).spec.lease);
         let expires = now.at.plus(lease.clamp(Span::from_nanos(1), LEASE_MAX));
         let most = claim.most.min(CLAIM_MAX);
-        let waiting = self.lanes.queue(queue).depth - self.lanes.queue(queue).in_flight;
-        let mut started = Vec::with_capacity(most.min(usize::try_from(waiting).unwrap_or(most)));
+        let mut started = Vec::new();
         while started.len() < most {
             let Some(lane) = self.next_candidate(queue, now) else {
                 // Nobody is left to be tried.
