@@ -1,5 +1,6 @@
 //! What a call carries: the body that was handed in, and an envelope around it.
 
+use smallvec::SmallVec;
 use std::fmt;
 use std::sync::Arc;
 
@@ -11,6 +12,8 @@ pub const TOLD_BODY_BYTES_MAX: usize = 4 << 10;
 
 /// How long the envelope is, in front of it.
 const LENGTH_BYTES: usize = 2;
+/// Joined without memory of its own up to here.
+const SHORT_BYTES: usize = 512;
 
 /// A call's body, and the envelope that tells how it is to be delivered. No decision looks into the
 /// envelope: it is the engine's. The scheduler keeps neither in memory; payloads are the store's. Clones
@@ -47,11 +50,13 @@ impl Payload {
     }
 
     fn joined(length: u16, envelope: &[u8], body: &[u8]) -> Self {
-        let mut joined = Vec::with_capacity(LENGTH_BYTES + envelope.len() + body.len());
+        // Most payloads are short: they are joined on the stack, and take memory once.
+        let mut joined = SmallVec::<[u8; SHORT_BYTES]>::new();
+        joined.reserve_exact(LENGTH_BYTES + envelope.len() + body.len());
         joined.extend_from_slice(&length.to_le_bytes());
         joined.extend_from_slice(envelope);
         joined.extend_from_slice(body);
-        Self(Some(joined.into()))
+        Self(Some(joined[..].into()))
     }
 
     /// What was handed in with the call.
@@ -77,7 +82,7 @@ impl Payload {
 
     /// How many bytes it has.
     pub fn bytes(&self) -> usize {
-        self.body().len() + self.envelope().len()
+        self.as_kept().len().saturating_sub(LENGTH_BYTES)
     }
 
     fn body_start(&self) -> usize {
