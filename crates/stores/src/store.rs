@@ -11,6 +11,7 @@ pub(crate) mod command;
 pub(crate) mod condition;
 mod contract;
 pub(crate) mod elsewhere;
+mod ends;
 pub(crate) mod home;
 pub(crate) mod slices;
 pub(crate) mod state;

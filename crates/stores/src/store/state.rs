@@ -1,9 +1,8 @@
 //! All that commands see and change: the scheduler, and what the store knows beside it.
 
-use super::ByCall;
 use super::bodies::RecentBodies;
+use super::ends::Ends;
 use super::slices::Slices;
-use std::collections::VecDeque;
 use tollgate_core::contract::{Ask, AskError, Paid, StoreTotals};
 #[cfg(feature = "postgres")]
 use tollgate_core::lanes::Effect;
@@ -13,8 +12,6 @@ use tollgate_core::{LimitName, Now, Span, Timestamp};
 /// How many slices are looked at for being idle with each command, and when nothing else is done.
 const LOOKED_AT: usize = 2;
 const LOOKED_AT_LONG: usize = 1_000;
-/// How many ends of calls are remembered.
-const ENDS_MAX: usize = 100_000;
 
 /// All that commands see and change.
 pub(crate) struct State {
@@ -28,9 +25,7 @@ pub(crate) struct State {
     /// What was consumed last may be told at once.
     pub(crate) is_covered: bool,
     pub(crate) bodies: RecentBodies,
-    ends: ByCall<End>,
-    /// In the order in which they ended.
-    ended: VecDeque<CallId>,
+    ends: Ends,
 }
 
 /// Where a body is.
@@ -54,8 +49,7 @@ impl State {
             slices: Slices::default(),
             is_covered: false,
             bodies: RecentBodies::default(),
-            ends: ByCall::default(),
-            ended: VecDeque::new(),
+            ends: Ends::default(),
         }
     }
 
@@ -109,7 +103,7 @@ impl State {
 
     pub(crate) fn end(&self, id: CallId) -> Option<End> {
         let is_dead = self.scheduler.is_among_dead(id);
-        is_dead.then_some(End::Dead).or_else(|| self.ends.get(&id).copied())
+        is_dead.then_some(End::Dead).or_else(|| self.ends.find(id))
     }
 
     pub(crate) fn note_end(&mut self, id: CallId, end: End) {
@@ -118,12 +112,6 @@ impl State {
             return;
         }
         self.bodies.remove(id);
-        self.ends.insert(id, end);
-        self.ended.push_back(id);
-        if self.ended.len() > ENDS_MAX
-            && let Some(oldest) = self.ended.pop_front()
-        {
-            self.ends.remove(&oldest);
-        }
+        self.ends.note(id, end);
     }
 }
