@@ -16,6 +16,9 @@ pub const ACT_CHANGES_MAX: usize = 25_000;
 pub const BODY_BYTES_MAX: usize = 16 << 20;
 /// Longest report on a start: some tens of thousands of them are held in memory.
 pub const REPORT_BYTES_MAX: usize = 64 << 10;
+/// What no part of an act is too long with.
+pub(super) const FITS_BYTES: usize =
+    if BODY_BYTES_MAX < REPORT_BYTES_MAX { BODY_BYTES_MAX } else { REPORT_BYTES_MAX };
 /// Most bytes of payloads, reports and records in one act.
 pub const ACT_BYTES_MAX: usize = 64 << 20;
 
@@ -264,6 +267,15 @@ pub enum ActError {
     Name(#[from] NameError),
 }
 
+/// The one thing that an act consists of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Only {
+    /// A call that is enqueued where all limits are known.
+    Call,
+    /// A start that is settled.
+    Settlement,
+}
+
 /// A write that expects another revision.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Stale {
@@ -294,7 +306,7 @@ impl Act {
         }
         let bytes = self.bytes();
         // None of its parts is longer than all of them.
-        if bytes <= BODY_BYTES_MAX.min(REPORT_BYTES_MAX) {
+        if bytes <= FITS_BYTES {
             return Ok(());
         }
         let new = self.enqueue.iter().enumerate();
@@ -344,17 +356,23 @@ impl Act {
         }
     }
 
-    /// Whether it does more than to settle and to enqueue.
-    pub(super) fn has_more(&self) -> bool {
-        let Self { define, settle: _, cancel, revive, write, enqueue: _, .. } = self;
-        let Self { count_down, forget, needs: _, door, .. } = self;
+    /// What it consists of, if that is one thing and nothing else.
+    pub(super) fn only(&self) -> Option<Only> {
+        let Self { define, settle, cancel, revive, write, enqueue, .. } = self;
+        let Self { count_down, forget, needs, door, .. } = self;
         let is_plain = define.is_empty()
             && cancel.is_empty()
             && revive.is_empty()
             && write.is_empty()
             && count_down.is_empty()
-            && forget.is_empty();
-        !is_plain || *door == Door::Parks
+            && forget.is_empty()
+            && needs.is_empty()
+            && *door == Door::Refuses;
+        match (settle.len(), enqueue.len()) {
+            (0, 1) if is_plain => Some(Only::Call),
+            (1, 0) if is_plain => Some(Only::Settlement),
+            _ => None,
+        }
     }
 
     /// Lets some of its calls, in their order, owe these tolls.

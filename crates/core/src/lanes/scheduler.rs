@@ -35,6 +35,7 @@ mod operate;
 mod overrides;
 mod records;
 mod remove;
+mod single;
 mod snapshot;
 mod sorted;
 mod standing;

@@ -123,10 +123,14 @@ pub async fn duplicates_and_superseding_calls_need_no_room(stage: impl Stage) {
     world.enqueue(call("shallow", "b")).await;
     let duplicate = NewCall { dedupe: Some(key("first")), ..call("shallow", "a") };
     let superseding = NewCall { supersedes: Some(key("second")), ..call("shallow", "a") };
-    let act = Act { enqueue: vec![duplicate, superseding], ..Act::default() };
-    let enqueued = world.act(act).await.unwrap().enqueued;
+    let enqueue = vec![duplicate.clone(), superseding.clone()];
+    let enqueued = world.act(Act { enqueue, ..Act::default() }).await.unwrap().enqueued;
     assert_eq!(enqueued[0], first);
     assert!(world.is_waiting(enqueued[1]).await && !world.is_waiting(second).await);
+    // Each by itself, too.
+    assert_eq!(world.try_enqueue(duplicate).await, Ok(first));
+    let newest = world.enqueue(superseding).await;
+    assert!(world.is_waiting(newest).await && !world.is_waiting(enqueued[1]).await);
 }
 
 pub async fn a_call_that_ends_in_the_act_makes_no_room_in_it(stage: impl Stage) {

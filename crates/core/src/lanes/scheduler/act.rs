@@ -4,7 +4,7 @@ use super::Scheduler;
 use super::calls::{CallSlot, Line};
 use super::meters::QueueSlot;
 use crate::lanes::act::{
-    Act, ActError, Acted, Count, Door, Revision, Settle, Settlement, Stale, Write,
+    Act, ActError, Acted, Count, Door, Only, Revision, Settle, Settlement, Stale, Write,
 };
 use crate::lanes::call::{CallId, DeathCause, End, Lease, NewCall};
 use crate::lanes::effect::Effect;
@@ -27,49 +27,41 @@ impl Scheduler {
     /// Changes all that an act says, or nothing: then it is as it was.
     pub fn make(&mut self, act: &mut Act, now: Now) -> Result<Acted, ActError> {
         self.advance(now);
+        match act.only() {
+            Some(Only::Call) => self.make_call(act, now),
+            Some(Only::Settlement) => self.make_settlement(act, now),
+            None => self.make_any(act, now),
+        }
+    }
+
+    fn make_any(&mut self, act: &mut Act, now: Now) -> Result<Acted, ActError> {
         let Checked { owing, queues } = self.check(act)?;
         if !owing.is_empty() {
             act.owe(owing);
         }
         let mut acted = Acted::default();
         self.watching.enter(act.door);
-        // Most acts settle or enqueue, and nothing else.
-        let has_more = act.has_more();
-        if has_more {
-            self.make_first(act, now);
-        }
-        // Their memory is left to whoever has the act: to give it back is cheapest where it is from.
-        for settle in act.settle.drain(..) {
-            self.settle(settle, now);
-        }
-        if has_more {
-            acted.cancelled = each(&mut act.cancel, |id| self.cancel(id));
-            acted.revived = each(&mut act.revive, |revive| self.revive(&revive, now));
-            acted.written = each(&mut act.write, |write| self.write(write));
-        }
-        acted.enqueued.reserve_exact(act.enqueue.len());
-        for (new, queue) in act.enqueue.drain(..).zip(queues) {
-            let enqueued = self.enqueue(queue, new, now);
-            if matches!(enqueued, Enqueued::Known(_)) {
-                acted.duplicates.push(acted.enqueued.len());
-            }
-            acted.enqueued.push(enqueued.id());
-        }
-        if has_more {
-            acted.counted = each(&mut act.count_down, |count| self.count_down(count, now));
-            self.forget_joins(&mut act.forget);
-        }
-        self.rehead();
-        Ok(acted)
-    }
-
-    fn make_first(&mut self, act: &mut Act, now: Now) {
         if act.door == Door::Parks {
             self.let_go(act, now);
         }
         for (limit, definition) in act.define.drain(..) {
             self.come(limit, definition, now);
         }
+        // Their memory is left to whoever has the act: to give it back is cheapest where it is from.
+        for settle in act.settle.drain(..) {
+            self.settle(settle, now);
+        }
+        acted.cancelled = each(&mut act.cancel, |id| self.cancel(id));
+        acted.revived = each(&mut act.revive, |revive| self.revive(&revive, now));
+        acted.written = each(&mut act.write, |write| self.write(write));
+        acted.enqueued.reserve(act.enqueue.len());
+        for (new, queue) in act.enqueue.drain(..).zip(queues) {
+            self.enqueue(queue, new, now).tell(&mut acted);
+        }
+        acted.counted = each(&mut act.count_down, |count| self.count_down(count, now));
+        self.forget_joins(&mut act.forget);
+        self.rehead();
+        Ok(acted)
     }
 
     fn forget_joins(&mut self, keys: &mut Vec<Key>) {
@@ -132,12 +124,23 @@ impl Scheduler {
             let mut is_first = |lease| settled.as_mut().is_none_or(|settled| settled.insert(lease));
             let slot = found.filter(|_| is_first(settle.lease));
             let Some(slot) = slot else { return Err(ActError::LeaseLost { at }) };
-            for (limit, _) in &settle.actual {
-                let owed = self.meters.limit(limit);
-                let pays = |line: &Line| Some(self.meters[line.meter].limit) == owed;
-                if !self.calls.lines_at(slot).iter().any(pays) {
-                    return Err(ActError::NotPaid { at, limit: limit.clone() });
-                }
+            self.check_actual(at, slot, settle)?;
+        }
+        Ok(())
+    }
+
+    /// Refuses the true cost at a limit where the call pays nothing.
+    pub(super) fn check_actual(
+        &self,
+        at: usize,
+        slot: CallSlot,
+        settle: &Settle,
+    ) -> Result<(), ActError> {
+        for (limit, _) in &settle.actual {
+            let owed = self.meters.limit(limit);
+            let pays = |line: &Line| Some(self.meters[line.meter].limit) == owed;
+            if !self.calls.lines_at(slot).iter().any(pays) {
+                return Err(ActError::NotPaid { at, limit: limit.clone() });
             }
         }
         Ok(())
@@ -168,7 +171,7 @@ impl Scheduler {
     }
 
     /// A call's queue, and what it owes if that is more than it says.
-    fn check_call(
+    pub(super) fn check_call(
         &self,
         at: usize,
         call: &NewCall,
@@ -205,18 +208,27 @@ impl Scheduler {
     }
 
     fn check_depth(&self, coming: &Coming<'_>) -> Result<(), ActError> {
-        for (queue, new) in &coming.queues {
-            let book = self.lanes.queue(*queue);
-            let bound = book.spec.depth_max;
-            if *new > 0 && book.depth.saturating_add(*new) > bound {
-                return Err(ActError::QueueFull { queue: book.name.clone(), depth: bound });
-            }
+        coming.queues.iter().try_for_each(|(queue, new)| self.check_room(*queue, *new))
+    }
+
+    /// Refuses so many new calls if they are more than their queue has room for.
+    pub(super) fn check_room(&self, queue: QueueSlot, new: u64) -> Result<(), ActError> {
+        let book = self.lanes.queue(queue);
+        let bound = book.spec.depth_max;
+        if new > 0 && book.depth.saturating_add(new) > bound {
+            return Err(ActError::QueueFull { queue: book.name.clone(), depth: bound });
         }
         Ok(())
     }
 
     fn settle(&mut self, settle: Settle, now: Now) {
-        let Some(slot) = self.in_flight(settle.lease) else { return };
+        if let Some(slot) = self.in_flight(settle.lease) {
+            self.settle_at(slot, settle, now);
+        }
+    }
+
+    /// Settles the start of a call that was found.
+    pub(super) fn settle_at(&mut self, slot: CallSlot, settle: Settle, now: Now) {
         let (id, mut attempts) = (self.calls[slot].id, self.calls.attempts(&self.calls[slot]));
         let queue = self.lanes[self.calls[slot].lane].queue;
         let actual = self.actual(slot, &settle);
@@ -320,7 +332,7 @@ impl Scheduler {
     }
 
     /// The new call, or the one that it repeats.
-    fn enqueue(&mut self, queue: QueueSlot, new: NewCall, now: Now) -> Enqueued {
+    pub(super) fn enqueue(&mut self, queue: QueueSlot, new: NewCall, now: Now) -> Enqueued {
         if let Some(first) = self.duplicate(queue, &new) {
             return Enqueued::Known(first);
         }
@@ -336,7 +348,7 @@ impl Scheduler {
     }
 
     #[inline]
-    fn duplicate(&self, queue: QueueSlot, new: &NewCall) -> Option<CallId> {
+    pub(super) fn duplicate(&self, queue: QueueSlot, new: &NewCall) -> Option<CallId> {
         let key = new.dedupe.clone()?;
         self.dedupes.get(&(queue, key)).map(|(first, _)| *first)
     }
@@ -351,7 +363,7 @@ impl Scheduler {
     }
 
     #[inline]
-    fn replaced(&self, queue: QueueSlot, new: &NewCall) -> Option<CallSlot> {
+    pub(super) fn replaced(&self, queue: QueueSlot, new: &NewCall) -> Option<CallSlot> {
         let key = new.supersedes.as_ref()?;
         let lane = self.lanes.lane_named(queue, &new.lane)?;
         let old = self.newest.find(lane, key)?;
@@ -387,7 +399,7 @@ struct Checked {
 
 /// What became of a call that was to be enqueued.
 #[derive(Debug, Clone, Copy)]
-enum Enqueued {
+pub(super) enum Enqueued {
     New(CallId),
     /// It repeats this one.
     Known(CallId),
@@ -398,6 +410,14 @@ impl Enqueued {
         match self {
             Self::New(id) | Self::Known(id) => id,
         }
+    }
+
+    /// Says so, as the next of an act's calls.
+    pub(super) fn tell(self, acted: &mut Acted) {
+        if matches!(self, Self::Known(_)) {
+            acted.duplicates.push(acted.enqueued.len());
+        }
+        acted.enqueued.push(self.id());
     }
 }
 

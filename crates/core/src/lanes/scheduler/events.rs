@@ -74,6 +74,9 @@ impl Scheduler {
     /// The events since this was asked last, in order. Kept until someone takes them: who watches
     /// takes them.
     pub fn take_events(&mut self) -> Vec<Event> {
+        if self.watching.events.is_empty() {
+            return Vec::new();
+        }
         // As many are likely to follow.
         let room = Vec::with_capacity(self.watching.events.len());
         std::mem::replace(&mut self.watching.events, room)
