@@ -9,6 +9,7 @@ pub mod claim;
 pub mod effect;
 pub mod event;
 pub mod explain;
+pub mod ids;
 pub mod kept;
 mod learned;
 #[cfg(any(test, feature = "reference"))]
@@ -29,6 +30,7 @@ pub use claim::{Claim, Scope};
 pub use effect::Effect;
 pub use event::{Event, LineWaits, Outcome, Waits, Watch, What};
 pub use explain::{Explanation, Reason};
+pub use ids::CallIds;
 pub use kept::{Kept, KeptFlight};
 pub use path::{BodyPath, PathError};
 pub use payload::Payload;

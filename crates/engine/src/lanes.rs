@@ -270,7 +270,7 @@ impl<S: Lanes + 'static> Engine<S> {
         for call in calls {
             enqueue.push(call.into_new(queue.clone(), now)?);
         }
-        Ok(self.act(Act { enqueue, ..Act::default() }).await?.enqueued)
+        Ok(self.act(Act { enqueue, ..Act::default() }).await?.enqueued.into())
     }
 
     /// Makes one atomic change.

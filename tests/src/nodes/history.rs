@@ -32,7 +32,7 @@ async fn define(store: &Store) {
 async fn enqueue(store: &Store, lanes: &[&str]) -> Vec<CallId> {
     let enqueue = lanes.iter().map(|name| NewCall::new(queue(), lane(name))).collect();
     let acted = store.act(vec![Act { enqueue, ..Act::default() }]).await.unwrap().remove(0);
-    acted.unwrap().enqueued
+    acted.unwrap().enqueued.into()
 }
 
 /// Starts all that can be, and settles it.

@@ -193,7 +193,7 @@ impl<S: Stage> World<S> {
     /// Enqueues as many alike.
     async fn several<const N: usize>(&mut self, new: NewCall) -> [CallId; N] {
         let act = Act { enqueue: vec![new; N], ..Act::default() };
-        self.act(act).await.unwrap().enqueued.try_into().unwrap()
+        self.act(act).await.unwrap().enqueued[..].try_into().unwrap()
     }
 
     async fn try_enqueue(&mut self, new: NewCall) -> Result<CallId, ActError> {

@@ -2,6 +2,7 @@
 //! nothing, and only if the records are there that it needs.
 
 use super::call::{CallId, Lease, NewCall};
+use super::ids::CallIds;
 use crate::contract::ConfigureError;
 use crate::limit::Definition;
 use crate::name::{Key, LimitName, NameError, QueueName};
@@ -155,7 +156,7 @@ pub struct Count {
 #[must_use]
 pub struct Acted {
     /// The calls that were enqueued; for a duplicate the call that was first.
-    pub enqueued: Vec<CallId>,
+    pub enqueued: CallIds,
     /// The places in `enqueue` of those that were known already, in order.
     pub duplicates: Vec<usize>,
     /// Of each call to be cancelled, whether it was there.

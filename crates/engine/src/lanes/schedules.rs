@@ -340,7 +340,7 @@ impl<S: Lanes + 'static> Parts<S> {
         match handed_in {
             Ok(acted) => {
                 tracing::debug!(schedule = name, calls = ?acted.enqueued, "ticked");
-                self.ticks.ticked(name, next, acted.enqueued);
+                self.ticks.ticked(name, next, acted.enqueued.into());
                 Ok(())
             }
             // Someone else saw to it, or changed it: looked at again.

@@ -73,7 +73,7 @@ pub(super) async fn enqueue(
     }
     let acted = app.gate.act(Act { enqueue, ..Act::default() }).await?;
     entering.end(&acted.enqueued, &app.gate).await;
-    Ok(Json(IdsWire { ids: acted.enqueued.into_iter().map(IdWire).collect() }).into_response())
+    Ok(Json(IdsWire { ids: acted.enqueued.iter().copied().map(IdWire).collect() }).into_response())
 }
 
 /// The key of a request that may come again.

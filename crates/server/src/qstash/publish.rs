@@ -165,7 +165,7 @@ impl ApiRequest<'_> {
             Error::Act(ActError::Toll { .. }) => Fault::invalid(self.fault(error)),
             _ => self.fault(error),
         })?;
-        Ok((acted.enqueued, acted.duplicates))
+        Ok((acted.enqueued.into(), acted.duplicates))
     }
 
     /// To whom a draft goes: itself, or one for each endpoint of its group.

@@ -208,7 +208,7 @@ pub async fn an_act_without_the_record_that_it_needs_does_nothing_at_all(stage: 
     assert_eq!(world.act(written).await, missing, "it must be there before");
     assert_eq!(world.claim("strict", 10).await, []);
     let ids = world.act(next(&["there"])).await.unwrap().enqueued;
-    assert_eq!(world.claim("strict", 10).await, ids);
+    assert_eq!(world.claim("strict", 10).await, *ids);
     let _ = world.act(writes([write("there", 1, None)])).await.unwrap();
     assert_eq!(world.act(next(&["there"])).await, missing);
 }

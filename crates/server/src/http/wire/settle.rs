@@ -227,7 +227,7 @@ impl SettledWire {
     pub(in crate::http) fn new(settled: Result<Acted, Problem>, caller: &Caller) -> Self {
         match settled {
             Ok(acted) => {
-                let enqueued = acted.enqueued.into_iter().map(IdWire).collect();
+                let enqueued = acted.enqueued.iter().copied().map(IdWire).collect();
                 Self { settled: true, enqueued, problem: None }
             }
             Err(problem) => Self {

@@ -111,7 +111,7 @@ fn a_claim_that_lingers_gets_what_comes_meanwhile() {
     drop(clock);
     let enqueued = wait(acted).unwrap().remove(0).unwrap().enqueued;
     let claimed = wait(claimed).unwrap();
-    assert_eq!(claimed.iter().map(|call| call.started.lease.call).collect::<Vec<_>>(), enqueued);
+    assert_eq!(claimed.iter().map(|call| call.started.lease.call).collect::<Vec<_>>(), *enqueued);
     assert_eq!(commits(machine.store()) - before, 1, "at once");
 }
 

@@ -77,7 +77,7 @@ fn a_disk_that_stays_full_refuses_what_is_new_and_lets_the_store_close() {
     machine.store = None;
     machine.crash();
     machine.start();
-    assert!(wait(machine.store().explain(kept.enqueued)).unwrap()[0].is_some());
+    assert!(wait(machine.store().explain(kept.enqueued.into())).unwrap()[0].is_some());
 }
 
 #[test]

@@ -18,7 +18,7 @@ impl Machine {
     /// Enqueues a call, takes it back, and looks into history, which is synced for that.
     fn try_to_live(&self) -> Result<(), StoreError> {
         let acted = wait(self.store().act(vec![enqueue(5)]))?.remove(0).unwrap();
-        let cancel = Act { cancel: acted.enqueued.clone(), ..Act::default() };
+        let cancel = Act { cancel: acted.enqueued.to_vec(), ..Act::default() };
         let _ = wait(self.store().act(vec![cancel]))?;
         wait(self.store().histories(vec![acted.enqueued[0]])).map(drop)
     }

@@ -1,0 +1,47 @@
+//! The calls that an act enqueued.
+
+use super::call::CallId;
+use smallvec::SmallVec;
+use std::ops::Deref;
+
+/// Held without memory of their own: most acts enqueue one call, and memory that one thread takes and another gives
+/// back costs as much as much of what an act does.
+const FEW: usize = 2;
+
+/// Ids of calls in their order: a list to be read.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct CallIds(SmallVec<[CallId; FEW]>);
+
+impl CallIds {
+    /// Makes room for more.
+    pub(super) fn reserve(&mut self, more: usize) {
+        self.0.reserve_exact(more);
+    }
+
+    pub(super) fn push(&mut self, id: CallId) {
+        self.0.push(id);
+    }
+}
+
+impl Deref for CallIds {
+    type Target = [CallId];
+
+    fn deref(&self) -> &[CallId] {
+        &self.0
+    }
+}
+
+impl From<CallIds> for Vec<CallId> {
+    fn from(ids: CallIds) -> Self {
+        ids.0.into_vec()
+    }
+}
+
+impl<'a> IntoIterator for &'a CallIds {
+    type Item = &'a CallId;
+    type IntoIter = std::slice::Iter<'a, CallId>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.iter()
+    }
+}
