@@ -13,6 +13,7 @@ mod ask;
 mod browse;
 mod busiest;
 mod calls;
+mod check;
 mod claim;
 mod configure;
 mod counts;
