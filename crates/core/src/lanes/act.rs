@@ -17,7 +17,7 @@ pub const ACT_CHANGES_MAX: usize = 25_000;
 pub const BODY_BYTES_MAX: usize = 16 << 20;
 /// Longest report on a start: some tens of thousands of them are held in memory.
 pub const REPORT_BYTES_MAX: usize = 64 << 10;
-/// What no part of an act is too long with.
+/// No part of an act is too long that has up to so many bytes.
 pub(super) const FITS_BYTES: usize =
     if BODY_BYTES_MAX < REPORT_BYTES_MAX { BODY_BYTES_MAX } else { REPORT_BYTES_MAX };
 /// Most bytes of payloads, reports and records in one act.
@@ -271,7 +271,7 @@ pub enum ActError {
 /// The one thing that an act consists of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Only {
-    /// A call that is enqueued where all limits are known.
+    /// A call, refused if no rules let it pass.
     Call,
     /// A start that is settled.
     Settlement,
@@ -357,10 +357,20 @@ impl Act {
         }
     }
 
-    /// What it consists of, if that is one thing and nothing else.
+    /// What it consists of, if that is one call or one settlement and nothing else.
     pub(super) fn only(&self) -> Option<Only> {
-        let Self { define, settle, cancel, revive, write, enqueue, .. } = self;
-        let Self { count_down, forget, needs, door, .. } = self;
+        let Self {
+            define,
+            settle,
+            cancel,
+            revive,
+            write,
+            enqueue,
+            count_down,
+            forget,
+            needs,
+            door,
+        } = self;
         let is_plain = define.is_empty()
             && cancel.is_empty()
             && revive.is_empty()

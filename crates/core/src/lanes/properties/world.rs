@@ -273,8 +273,16 @@ impl World {
 
     fn act(&mut self, act: &Act) -> [String; 2] {
         let now = self.now;
-        let mut given = act.clone();
+        let (mut given, before) = (act.clone(), self.scheduler.clone());
         let answers = (self.naive.act(act.clone(), now), self.scheduler.make(&mut given, now));
+        let as_any = |mut scheduler: Scheduler| {
+            scheduler.advance(now);
+            let answer = scheduler.make_any(&mut act.clone(), now);
+            (answer, scheduler.take_effects(), scheduler.take_events())
+        };
+        let mut made = self.scheduler.clone();
+        let made = (answers.1.clone(), made.take_effects(), made.take_events());
+        assert_eq!(made, as_any(before), "an act of one is made as any other");
         if answers.1.is_err() {
             assert_eq!(given, *act, "what is refused is as it was");
         }

@@ -31,7 +31,12 @@ impl Scheduler {
         }
     }
 
-    fn make_any(&mut self, act: &mut Act, now: Now) -> Result<Acted, ActError> {
+    /// Makes an act of whatever it has, once all is done that was due by `now`.
+    pub(in crate::lanes) fn make_any(
+        &mut self,
+        act: &mut Act,
+        now: Now,
+    ) -> Result<Acted, ActError> {
         let Checked { owing, queues } = self.check(act)?;
         if !owing.is_empty() {
             act.owe(owing);

@@ -74,6 +74,7 @@ impl Scheduler {
     /// The events since this was asked last, in order. Kept until someone takes them: who watches
     /// takes them.
     pub fn take_events(&mut self) -> Vec<Event> {
+        // Their room is kept for those that follow.
         if self.watching.events.is_empty() {
             return Vec::new();
         }

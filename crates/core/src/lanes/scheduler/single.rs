@@ -8,8 +8,7 @@ use crate::time::Now;
 impl Scheduler {
     /// Makes an act that enqueues one call.
     pub(super) fn make_call(&mut self, act: &mut Act, now: Now) -> Result<Acted, ActError> {
-        let mut acted = Acted::default();
-        let Some(call) = act.enqueue.last() else { return Ok(acted) };
+        let Some(call) = act.enqueue.last() else { return self.make_any(act, now) };
         if call.payload.bytes() > FITS_BYTES {
             act.check_size()?;
         }
@@ -17,6 +16,7 @@ impl Scheduler {
         let is_one_more =
             self.duplicate(queue, call).is_none() && self.replaced(queue, call).is_none();
         self.check_room(queue, u64::from(is_one_more))?;
+        let mut acted = Acted::default();
         self.watching.enter(Door::Refuses);
         if let Some(mut call) = act.enqueue.pop() {
             call.tolls = tolls.unwrap_or(call.tolls);
@@ -28,7 +28,7 @@ impl Scheduler {
 
     /// Makes an act that settles one start.
     pub(super) fn make_settlement(&mut self, act: &mut Act, now: Now) -> Result<Acted, ActError> {
-        let Some(settle) = act.settle.last() else { return Ok(Acted::default()) };
+        let Some(settle) = act.settle.last() else { return self.make_any(act, now) };
         if settle.report.len() > FITS_BYTES {
             act.check_size()?;
         }
