@@ -25,7 +25,7 @@ use crate::timed_disk::TimedDisk;
 /// Commands that are committed together.
 const TOGETHER: [usize; 3] = [1, 64, 1_024];
 /// Syncs of most disks last longer than those of this machine's: all is measured with such, too. With the first
-/// a bare log does about as many life cycles as the one whose half is the bar.
+/// a bare log does about as many life cycles as the one on which the store was designed.
 const SLOW_SYNCS: [Duration; 2] = [Duration::from_micros(600), Duration::from_millis(1)];
 /// How long a row is measured.
 const ROW: Duration = Duration::from_secs(3);
