@@ -137,7 +137,7 @@ impl World {
         };
         let tolls = vec![Toll { limit, partition, weight: 1, hears_feedback: false }];
         let call = NewCall::new(self.names.queue.clone(), LaneName::new(&lane)?);
-        Ok(NewCall { tolls, ..call })
+        Ok(NewCall { tolls: tolls.into(), ..call })
     }
 
     /// Settles what has started and enqueues new calls, in one act.

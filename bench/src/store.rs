@@ -204,7 +204,7 @@ impl Client {
         let partition = partition.cloned();
         let tolls = vec![Toll { limit, partition, weight: 1, hears_feedback: false }];
         let call = NewCall::new(self.queue.clone(), self.lanes[number % LANES].clone());
-        NewCall { tolls, payload: Payload::body_alone(&[b'x'; BODY]), ..call }
+        NewCall { tolls: tolls.into(), payload: Payload::body_alone(&[b'x'; BODY]), ..call }
     }
 
     /// So many calls, each a command by itself.
@@ -285,7 +285,7 @@ pub(crate) fn call(number: usize) -> anyhow::Result<NewCall> {
     let limit = LimitName::new("api")?;
     let tolls = vec![Toll { limit, partition, weight: 1, hears_feedback: false }];
     let call = NewCall::new(QueueName::new("calls")?, lane);
-    Ok(NewCall { tolls, payload: vec![b'x'; BODY].into(), ..call })
+    Ok(NewCall { tolls: tolls.into(), payload: vec![b'x'; BODY].into(), ..call })
 }
 
 fn lane(number: usize) -> anyhow::Result<LaneName> {

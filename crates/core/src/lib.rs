@@ -15,6 +15,7 @@ pub mod rule;
 pub mod till;
 pub mod time;
 pub mod toll;
+mod tolls;
 pub mod turn;
 
 pub use cron::{Cron, CronError};
@@ -24,4 +25,5 @@ pub use name::{Key, LaneName, LimitName, NameError, Partition, QueueName};
 pub use rule::{Opening, Rule, UNITS_MAX};
 pub use time::{Now, Span, SpanError, Timestamp};
 pub use toll::{TOLLS_MAX, Toll, TollError};
+pub use tolls::Tolls;
 pub use turn::{Judgement, Place, Priority};

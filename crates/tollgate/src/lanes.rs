@@ -11,5 +11,5 @@ pub use tollgate_core::contract::{
 };
 pub use tollgate_core::lanes::*;
 pub use tollgate_core::{
-    Definition, Key, LaneName, LimitName, Meter, Partition, QueueName, Toll, TollError,
+    Definition, Key, LaneName, LimitName, Meter, Partition, QueueName, Toll, TollError, Tolls,
 };

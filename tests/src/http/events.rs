@@ -76,7 +76,7 @@ impl Started {
         let limit = LimitName::new(toll.0).unwrap();
         let tolls = vec![Toll { limit, partition, weight: 1, hears_feedback: false }];
         let new = NewCall::new(QueueName::new(queue).unwrap(), LaneName::new("run").unwrap());
-        let new = NewCall { tolls, payload: body.as_bytes().into(), ..new };
+        let new = NewCall { tolls: tolls.into(), payload: body.as_bytes().into(), ..new };
         let act = Act { enqueue: vec![new], door: Door::Parks, ..Act::default() };
         let _ = self.gate.act(act).await.unwrap();
     }

@@ -33,7 +33,7 @@ async fn define(store: &Store) {
 async fn enqueue(store: &Store, lane: &str, number: u64) -> CallId {
     let toll = Toll { limit: limit(), partition: None, weight: 1, hears_feedback: false };
     let call = NewCall {
-        tolls: vec![toll],
+        tolls: [toll].into(),
         payload: Payload::body_alone(&number.to_le_bytes()),
         ..NewCall::new(queue(), LaneName::new(lane).unwrap())
     };

@@ -28,7 +28,7 @@ impl Stage {
     fn call(&self, lane: &str, limit: &str) -> NewCall {
         let limit = LimitName::new(limit).unwrap();
         let toll = Toll { limit, partition: None, weight: 1, hears_feedback: false };
-        NewCall { tolls: vec![toll], ..NewCall::new(self.queue(), LaneName::new(lane).unwrap()) }
+        NewCall { tolls: [toll].into(), ..NewCall::new(self.queue(), LaneName::new(lane).unwrap()) }
     }
 
     async fn enqueue(&self, store: &Store, lane: &str) -> CallId {

@@ -58,7 +58,7 @@ async fn produce(store: Store, lane: u64) {
             let name = LaneName::new(&lane.to_string()).unwrap();
             let toll = Toll { limit: limit(), partition: None, weight: 1, hears_feedback: false };
             let call = NewCall {
-                tolls: vec![toll],
+                tolls: [toll].into(),
                 dedupe: Some(Key::new(&format!("{lane} {number}")).unwrap()),
                 payload: Payload::body_alone(&number.to_le_bytes()),
                 ..NewCall::new(queue(), name)

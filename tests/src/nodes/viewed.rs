@@ -36,7 +36,7 @@ async fn enqueue(store: &Store, lanes: impl Iterator<Item = String>) {
     let partition = Some(Partition::new("acme").unwrap());
     let tolls = vec![Toll { limit, partition, weight: 1, hears_feedback: false }];
     let call = |lane: String| NewCall {
-        tolls: tolls.clone(),
+        tolls: tolls.clone().into(),
         ..NewCall::new(queue(), LaneName::new(&lane).unwrap())
     };
     let enqueue = lanes.map(call).collect();

@@ -28,7 +28,7 @@ pub(super) fn asking(limit: &str) -> Ask {
     let limit = LimitName::new(limit).unwrap();
     let toll = Toll { limit, partition: None, weight: 1, hears_feedback: false };
     let (priority, life) = (Priority::default(), Span::from_secs(30));
-    Ask { tolls: vec![toll], priority, delay_max: None, life }
+    Ask { tolls: [toll].into(), priority, delay_max: None, life }
 }
 
 pub(super) async fn passes(store: &impl Meters, limit: &str) -> bool {

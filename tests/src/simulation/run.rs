@@ -87,7 +87,7 @@ impl Run {
         let mut enqueue: Vec<_> = enqueue.collect();
         for call in &mut enqueue {
             (call.dedupe, call.expires) = (None, None);
-            call.tolls.truncate(1);
+            call.tolls = std::mem::take(&mut call.tolls).into_iter().take(1).collect();
             call.tolls.iter_mut().for_each(|toll| toll.weight = 1);
         }
         let refused = self.act(Act { enqueue, ..Act::default() })?;

@@ -5,7 +5,8 @@ use crate::meter::{Cause, Payment, Standing};
 use crate::name::{LimitName, Partition};
 use crate::rule::Opening;
 use crate::time::{Span, Timestamp};
-use crate::toll::{Toll, TollError};
+use crate::toll::TollError;
+use crate::tolls::Tolls;
 use crate::turn::Priority;
 
 /// Furthest start that is promised.
@@ -17,7 +18,7 @@ pub const RECEIPT_LIFE_MAX: Span = Span::from_days(1);
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ask {
     /// What it owes, at least one toll. Two at one meter add up.
-    pub tolls: Vec<Toll>,
+    pub tolls: Tolls,
     /// Who goes first: no call of this priority or a higher one that waits is overtaken.
     pub priority: Priority,
     /// It pays now and starts at the first instant that all its meters allow, if that is no later

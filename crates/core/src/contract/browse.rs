@@ -5,7 +5,7 @@ use crate::lanes::{Attempts, CallId, Death, QueueSpec};
 use crate::limit::Definition;
 use crate::name::{LaneName, LimitName, Partition, QueueName};
 use crate::time::Timestamp;
-use crate::toll::Toll;
+use crate::tolls::Tolls;
 use crate::turn::Priority;
 
 /// Most things on one page, whatever is asked for: a page is made at once, and held in memory whole.
@@ -93,7 +93,7 @@ pub struct CallView {
     /// Who goes first in the lane and at the meters.
     pub priority: Priority,
     /// What it owes, one toll for each meter.
-    pub tolls: Vec<Toll>,
+    pub tolls: Tolls,
     /// Where it is in its life.
     pub state: CallState,
     /// How often it was tried.

@@ -5,7 +5,7 @@
 //! arrives, when a child ends, and when the run does.
 
 use crate::time::{Span, Timestamp};
-use crate::toll::Toll;
+use crate::tolls::Tolls;
 use crate::turn::Priority;
 
 /// Most signals that wait for a run.
@@ -27,7 +27,7 @@ pub struct Plan {
     /// The state that it is given.
     pub state: Box<[u8]>,
     /// What it owes; kept while it is tried again, and for no other step.
-    pub tolls: Vec<Toll>,
+    pub tolls: Tolls,
     /// Who goes first at the meters.
     pub priority: Priority,
     /// How long it waits before it may start.
@@ -210,7 +210,7 @@ mod tests {
 
     fn plan(step: &str) -> Plan {
         let (step, state, tolls) = (step.into(), [].into(), Vec::new());
-        Plan { step, state, tolls, priority: Priority::default(), delay: Span::ZERO }
+        Plan { step, state, tolls: tolls.into(), priority: Priority::default(), delay: Span::ZERO }
     }
 
     fn signal(name: &str, key: Option<&str>) -> Signal {

@@ -40,7 +40,7 @@ use crate::limit::Definition;
 use crate::name::LimitName;
 use crate::rule::PERIOD_MAX;
 use crate::time::Span;
-use crate::toll::Toll;
+use crate::tolls::Tolls;
 use condition::Condition;
 use owed::Owed;
 use std::collections::BTreeMap;
@@ -198,7 +198,7 @@ impl Workflow {
     ///
     /// Retries are attempts of the call and pay again. What the input does not say is a failure of the task
     /// with what was found: it never pays at another's meter instead.
-    pub fn tolls(&self, task: &str, input: &[u8], run: &str) -> Result<Vec<Toll>, TaskError> {
+    pub fn tolls(&self, task: &str, input: &[u8], run: &str) -> Result<Tolls, TaskError> {
         let unknown = || TaskError::Unknown { task: task.to_owned() };
         let node = self.place_of(task).and_then(|place| self.nodes.get(place));
         owed::resolve(task, &node.ok_or_else(unknown)?.owed, input, run)

@@ -392,7 +392,7 @@ impl Act {
         let thens = self.count_down.iter_mut().map(|count| &mut count.then);
         for (at, call) in self.enqueue.iter_mut().chain(thens).enumerate() {
             if let Some((_, tolls)) = owing.next_if(|(of, _)| *of == at) {
-                call.tolls = tolls;
+                call.tolls = tolls.into();
             }
         }
     }

@@ -3,7 +3,7 @@
 use super::payload::Payload;
 use crate::name::{Key, LaneName, QueueName};
 use crate::time::Timestamp;
-use crate::toll::Toll;
+use crate::tolls::Tolls;
 use crate::turn::Priority;
 
 /// Names a call: numbers in the order in which calls were accepted.
@@ -35,7 +35,7 @@ pub struct NewCall {
     /// Behind whom it waits.
     pub lane: LaneName,
     /// What it owes. Two tolls at one meter add up.
-    pub tolls: Vec<Toll>,
+    pub tolls: Tolls,
     /// Who goes first in the lane and at the meters.
     pub priority: Priority,
     /// It joins its lane at this instant of the wall clock; `None`: at once.
@@ -56,7 +56,7 @@ impl NewCall {
         Self {
             queue,
             lane,
-            tolls: Vec::new(),
+            tolls: Tolls::new(),
             priority: Priority::default(),
             not_before: None,
             expires: None,

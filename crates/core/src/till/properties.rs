@@ -51,7 +51,7 @@ impl World {
         let (limit, partition) = self.name.clone();
         let toll = Toll { limit, partition, weight, hears_feedback: false };
         let (priority, life) = (Priority::default(), Span::from_secs(30));
-        let answer = till.consume(&Ask { tolls: vec![toll], priority, delay_max: None, life });
+        let answer = till.consume(&Ask { tolls: [toll].into(), priority, delay_max: None, life });
         if let Some((_, kept)) = till.changed_meters().find(|(name, _)| **name == self.name) {
             self.kept = Some(kept.clone());
         }
@@ -184,7 +184,7 @@ fn a_meter_that_was_lost_before_the_clock_was_set_back_is_spent_for_a_period() {
         let (limit, partition) = world.name.clone();
         let toll = Toll { limit, partition, weight: 1, hears_feedback: false };
         let (priority, life) = (Priority::default(), Span::from_secs(30));
-        let answer = till.consume(&Ask { tolls: vec![toll], priority, delay_max: None, life });
+        let answer = till.consume(&Ask { tolls: [toll].into(), priority, delay_max: None, life });
         let kept = till.changed_meters().find(|(name, _)| **name == world.name);
         (answer.is_ok(), kept.map(|(_, kept)| kept.clone()))
     };

@@ -32,13 +32,13 @@ mod tests {
     use tollgate_core::flow::run::Plan;
     use tollgate_core::lanes::CallId;
     use tollgate_core::lanes::event::BEGINS_BYTES_MAX;
-    use tollgate_core::{LaneName, LimitName, Now, Priority, QueueName, Span};
+    use tollgate_core::{LaneName, LimitName, Now, Priority, QueueName, Span, Tolls};
 
     fn told(queue: &str, step: &str) -> Option<AwaitingStep> {
         let plan = Plan {
             step: step.into(),
             state: b"[1]"[..].into(),
-            tolls: Vec::new(),
+            tolls: Tolls::new(),
             priority: Priority::default(),
             delay: Span::ZERO,
         };

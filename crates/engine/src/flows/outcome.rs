@@ -7,7 +7,7 @@ use crate::error::{AskError, Error};
 use crate::flows::FlowError;
 use serde::Serialize;
 use tollgate_core::flow::run::{CHILDREN_MAX, NAMES_MAX, Plan};
-use tollgate_core::{LimitName, Partition, Priority, Span, Toll as Owed};
+use tollgate_core::{LimitName, Partition, Priority, Span, Toll as Owed, Tolls};
 
 /// The limit of steps that go alone: its partitions are their keys, and one passes at a time. It comes along
 /// with the steps that owe there.
@@ -40,7 +40,7 @@ pub(super) struct Then {
     /// The state, or what the run gave, or why it cannot be written.
     pub(super) json: Result<Box<[u8]>, FlowError>,
     /// What it owes, or why that cannot be.
-    tolls: Result<Vec<Owed>, AskError>,
+    tolls: Result<Tolls, AskError>,
     pub(super) priority: Priority,
     pub(super) delay: Span,
 }
@@ -52,7 +52,7 @@ impl Then {
         Self {
             step: step.to_owned(),
             json: record::as_json(&json).map_err(not_json),
-            tolls: Ok(Vec::new()),
+            tolls: Ok(Tolls::new()),
             priority: Priority::default(),
             delay: Span::ZERO,
         }
@@ -74,11 +74,7 @@ impl Then {
             Ok(Owed { limit, partition, weight, hears_feedback: false })
         };
         match owed() {
-            Ok(owed) => {
-                // Most owe at one limit.
-                tolls.reserve_exact(1);
-                tolls.push(owed);
-            }
+            Ok(owed) => tolls.push(owed),
             Err(error) => self.tolls = Err(error),
         }
     }

@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 use smallvec::SmallVec;
 use tollgate_core::contract::StoreError;
 use tollgate_core::flow::run::{Parent, Plan, Run, Signal, Stands};
-use tollgate_core::{LimitName, Partition, Priority, Span, Timestamp, Toll};
+use tollgate_core::{LimitName, Partition, Priority, Span, Timestamp, Toll, Tolls};
 
 /// Where something is written before it is known how long it is: what is short takes memory only then.
 pub(super) type Draft = SmallVec<[u8; 256]>;
@@ -87,7 +87,7 @@ pub(super) struct FailedStep {
     /// Of which version of the machine it is.
     pub(super) version: u32,
     /// What it owed.
-    pub(super) tolls: Vec<Toll>,
+    pub(super) tolls: Tolls,
     /// Who went first at the meters.
     pub(super) priority: Priority,
     /// What let the run go on to it.

@@ -5,7 +5,7 @@ use crate::envelope::{Delivery, Envelope, TraceParent};
 use crate::error::{AskError, Error};
 use tollgate_core::lanes::NewCall;
 use tollgate_core::{
-    Key, LaneName, LimitName, Now, Partition, Priority, QueueName, Span, Timestamp,
+    Key, LaneName, LimitName, Now, Partition, Priority, QueueName, Span, Timestamp, Tolls,
 };
 
 /// A call that is to wait in a lane until all its limits let it start.
@@ -197,7 +197,7 @@ impl Call {
             })
         });
         #[cfg_attr(not(feature = "push"), expect(unused_mut, reason = "only pushes owe more"))]
-        let mut tolls = tolls.collect::<Result<Vec<_>, _>>()?;
+        let mut tolls = tolls.collect::<Result<Tolls, _>>()?;
         #[cfg(feature = "push")]
         if self.envelope.delivery != Delivery::default() {
             crate::push::delivery::check(&self.envelope.delivery).map_err(AskError::from)?;

@@ -10,7 +10,7 @@ use crate::pass::{Pass, Receipt};
 use crate::report;
 use std::sync::Arc;
 use tollgate_core::contract::{self, Cost, Meters, Paid, RECEIPT_LIFE_MAX, ReceiptError};
-use tollgate_core::{LimitName, Opening, Partition, Span, Standing, TollError, UNITS_MAX};
+use tollgate_core::{LimitName, Opening, Partition, Span, Standing, TollError, Tolls, UNITS_MAX};
 
 /// What is asked of a store, and of what the true cost can be told.
 #[derive(Clone)]
@@ -232,7 +232,7 @@ impl Asked {
 impl<S: Meters + 'static> Parts<S> {
     /// An ask as the store takes it, with limits defined that come along.
     pub(super) async fn asked(self: &Arc<Self>, ask: &Ask<'_>) -> Result<Asked, Error> {
-        let (mut tolls, mut estimates, mut has_slots) = (Vec::new(), Vec::new(), false);
+        let (mut tolls, mut estimates, mut has_slots) = (Tolls::new(), Vec::new(), false);
         // Nothing is defined for an ask that can never pass.
         let count = ask.tolls.len();
         if count > TOLLS_MAX {

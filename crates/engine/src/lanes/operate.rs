@@ -122,7 +122,7 @@ impl<S: Meters + 'static> Parts<S> {
     async fn next_admission(&self, (limit, partition): MeterName) -> Result<Option<Span>, Error> {
         let toll = tollgate_core::Toll { limit, partition, weight: 1, hears_feedback: false };
         let (priority, delay_max, life) = (tollgate_core::Priority::default(), None, Span::ZERO);
-        let ask = contract::Ask { tolls: vec![toll], priority, delay_max, life };
+        let ask = contract::Ask { tolls: [toll].into(), priority, delay_max, life };
         let answer = self.store.peek(vec![ask]).await?.pop();
         Ok(match answer {
             Some(Err(contract::AskError::Refused(refusal))) => match refusal.opening {

@@ -127,7 +127,8 @@ pub async fn calls_of_one_lane_are_found_in_every_state(stage: impl Stage) {
     let tolls = vec![toll("l", 1), toll("l", 2)];
     world.limit("l", Limit::per_second(9)).await;
     let calls = world.in_every_state().await;
-    let new = NewCall { expires, tolls, priority: priority(3), ..call("parallel", "b") };
+    let new =
+        NewCall { expires, tolls: tolls.into(), priority: priority(3), ..call("parallel", "b") };
     let other = world.enqueue(new).await;
     let of_lane = |name, state| {
         let lane = Some(lane_name(name));
@@ -139,7 +140,7 @@ pub async fn calls_of_one_lane_are_found_in_every_state(stage: impl Stage) {
     }
     let found = world.calls(of_lane("b", None)).await;
     assert_eq!((found[0].id, found[0].expires, found[0].priority), (other, expires, priority(3)));
-    assert_eq!(found[0].tolls, [toll("l", 3)]);
+    assert_eq!(*found[0].tolls, [toll("l", 3)]);
     assert_eq!(world.ids(of_lane("b", Some(CallState::Dead))).await, []);
     assert_eq!(world.ids(of_lane("none", None)).await, []);
 }
@@ -217,7 +218,7 @@ pub async fn meters_come_by_partition_and_the_global_one_first(stage: impl Stage
     let part = |name: &str| Partition::new(name).unwrap();
     for partition in [Some(part("b")), None, Some(part("a"))] {
         let tolls = vec![Toll { partition, ..toll("l", 2) }];
-        assert!(world.consume(Ask { tolls, ..asking([]) }).await.is_ok());
+        assert!(world.consume(Ask { tolls: tolls.into(), ..asking([]) }).await.is_ok());
     }
     let meters = |after, most| world.store().meters(limit_name("l"), after, most);
     let all = meters(None, 10).await.unwrap().unwrap();

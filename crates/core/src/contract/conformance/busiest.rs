@@ -91,7 +91,7 @@ pub async fn the_meters_where_most_stand_come_first(stage: impl Stage) {
     for (partition, lanes) in [("p", 1), ("q", 3)] {
         for lane in 0..lanes {
             let lane = format!("{partition}{lane}");
-            world.enqueue(NewCall { tolls: vec![at(partition)], ..call("strict", &lane) }).await;
+            world.enqueue(NewCall { tolls: [at(partition)].into(), ..call("strict", &lane) }).await;
         }
     }
     assert_eq!(world.claim("strict", 9).await.len(), 2);
@@ -111,7 +111,7 @@ pub async fn a_limit_is_told_with_who_is_at_all_its_meters(stage: impl Stage) {
     let mut world = World::new(stage).await;
     world.limit("l", Limit::concurrency(1)).await;
     for (lane, partition) in [("a", "p"), ("b", "q"), ("c", "q")] {
-        world.enqueue(NewCall { tolls: vec![at(partition)], ..call("strict", lane) }).await;
+        world.enqueue(NewCall { tolls: [at(partition)].into(), ..call("strict", lane) }).await;
     }
     assert_eq!(world.claim("strict", 9).await.len(), 2);
     let found = world.busiest_meters(&Among::One("l".to_owned()), 0).await;

@@ -8,7 +8,7 @@ use crate::meter::RuleUse;
 /// A call of the queue `strict` that pays at the partition.
 fn paying_big(lane: &str, weight: u64) -> NewCall {
     let tolls = vec![Toll { partition: Some(big()), ..toll("l", weight) }];
-    NewCall { tolls, ..call("strict", lane) }
+    NewCall { tolls: tolls.into(), ..call("strict", lane) }
 }
 
 pub async fn a_meter_says_what_counts_at_each_of_its_rules(stage: impl Stage) {

@@ -24,7 +24,7 @@ impl<S: MetersStage> World<S> {
 
     pub(super) async fn pay_big(&mut self, weight: u64) -> Result<Paid, AskError> {
         let tolls = vec![Toll { partition: Some(big()), ..toll("l", weight) }];
-        self.consume(Ask { tolls, ..asking([]) }).await
+        self.consume(Ask { tolls: tolls.into(), ..asking([]) }).await
     }
 }
 

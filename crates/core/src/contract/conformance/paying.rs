@@ -87,7 +87,7 @@ pub async fn partitions_do_not_share_a_budget(stage: impl MetersStage) {
     world.limit("l", Limit::per_hour(2)).await;
     let pay = |name: Option<&str>| {
         let partition = name.map(|name| Partition::new(name).unwrap());
-        Ask { tolls: vec![Toll { partition, ..toll("l", 2) }], ..asking([]) }
+        Ask { tolls: [Toll { partition, ..toll("l", 2) }].into(), ..asking([]) }
     };
     for partition in [Some("a"), None, Some("b")] {
         assert!(world.consume(pay(partition)).await.is_ok(), "{partition:?}");

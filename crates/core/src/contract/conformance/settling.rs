@@ -137,7 +137,7 @@ pub async fn only_meters_that_hear_feedback_close(stage: impl Stage) {
     world.limit("deaf", Limit::per_second(10)).await;
     world.limit("l", Limit::per_second(10)).await;
     let tolls = vec![toll("deaf", 1), Toll { hears_feedback: true, ..toll("l", 1) }];
-    let limited = world.enqueue(NewCall { tolls, ..call("strict", "a") }).await;
+    let limited = world.enqueue(NewCall { tolls: tolls.into(), ..call("strict", "a") }).await;
     world.claim("strict", 1).await;
     world.settle(limited, Settlement::Limited(Span::from_secs(5))).await;
     let _closed = world.enqueue(paying("strict", "b", [("l", 1)])).await;
@@ -161,7 +161,7 @@ pub async fn a_meter_without_a_rate_closes_if_its_toll_hears_feedback(stage: imp
     let mut world = World::new(stage).await;
     world.limit("l", Limit::concurrency(2)).await;
     let tolls = vec![Toll { hears_feedback: true, ..toll("l", 1) }];
-    let limited = world.enqueue(NewCall { tolls, ..call("strict", "a") }).await;
+    let limited = world.enqueue(NewCall { tolls: tolls.into(), ..call("strict", "a") }).await;
     world.claim("strict", 1).await;
     world.settle(limited, Settlement::Limited(Span::from_secs(5))).await;
     let other = world.enqueue(paying("strict", "b", [("l", 1)])).await;

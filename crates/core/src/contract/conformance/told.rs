@@ -282,7 +282,7 @@ pub async fn a_call_that_waits_for_an_unknown_limit_is_told_once_for_each_meter(
     let of_one = Toll { partition: Some(Partition::new("p").unwrap()), ..toll("none", 1) };
     let tolls = vec![toll("none", 1), toll("known", 1), of_one.clone(), toll("none", 2)];
     let body = vec![7; BEGINS_BYTES_MAX + 1];
-    let new = NewCall { tolls, payload: body.into(), ..call("strict", "a") };
+    let new = NewCall { tolls: tolls.into(), payload: body.into(), ..call("strict", "a") };
     let act = Act { enqueue: vec![new], door: Door::Parks, ..Act::default() };
     let id = world.act(act).await.unwrap().enqueued[0];
     let accepted = world.now;

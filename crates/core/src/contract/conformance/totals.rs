@@ -24,7 +24,7 @@ pub async fn what_was_admitted_is_counted_at_the_meter_and_at_the_limit(stage: i
     let mut world = World::new(stage).await;
     world.limit("l", Limit::per_hour(20)).await;
     let elsewhere = Toll { partition: Some(Partition::new("p").unwrap()), ..toll("l", 4) };
-    let both = NewCall { tolls: vec![toll("l", 3), elsewhere], ..call("strict", "a") };
+    let both = NewCall { tolls: [toll("l", 3), elsewhere].into(), ..call("strict", "a") };
     world.enqueue(both).await;
     assert_eq!(world.totals("l").await, LimitTotals::default(), "nothing has started");
     let started = world.claim("strict", 10).await;

@@ -20,7 +20,7 @@ mod run;
 use super::Workflow;
 use super::progress::{Progress, TaskState};
 use super::task::Task;
-use crate::toll::Toll;
+use crate::tolls::Tolls;
 use run::Move;
 use std::borrow::Cow;
 
@@ -111,7 +111,7 @@ pub struct TaskCall<'r> {
     /// What it gets.
     pub input: Cow<'r, [u8]>,
     /// What it owes each time it starts, as [`Workflow::tolls`] says.
-    pub tolls: Vec<Toll>,
+    pub tolls: Tolls,
 }
 
 /// How a run ended.

@@ -8,6 +8,7 @@ use super::task_error::{RunError, TaskError};
 use crate::lanes::path::{Found, read};
 use crate::name::{LimitName, Partition};
 use crate::toll::{TOLLS_MAX, Toll};
+use crate::tolls::Tolls;
 use smallvec::SmallVec;
 
 /// A toll of a task that was checked.
@@ -124,7 +125,7 @@ pub(super) fn resolve(
     owed: &[Owed],
     input: &[u8],
     run: &str,
-) -> Result<Vec<Toll>, TaskError> {
+) -> Result<Tolls, TaskError> {
     let paths = owed.iter().flat_map(|owed| owed.paths().map(|(_, path)| path.in_body()));
     let paths: SmallVec<[_; 4]> = paths.collect();
     let not_json = |_| TaskError::InputNotJson { task: task.to_owned() };

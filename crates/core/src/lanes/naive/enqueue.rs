@@ -36,7 +36,7 @@ impl Naive {
             };
             spec.tolls_of(&new, &estimate).map(Cow::into_owned)
         }) {
-            new.tolls = tolls;
+            new.tolls = tolls.into();
         }
         let tells = self.queues.get(&new.queue).is_some_and(|queue| queue.spec.tells_accepted);
         let tells = tells && !new.payload.envelope().is_empty();

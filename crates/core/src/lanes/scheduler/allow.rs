@@ -70,7 +70,7 @@ mod tests {
         live.take_effects().iter().for_each(|effect| after.replay(effect));
         let toll = Toll { limit: limit.clone(), partition: None, weight: 5, hears_feedback: false };
         let (tolls, life) = (vec![toll], Span::from_secs(1));
-        let ask = Ask { tolls, priority: Priority::default(), delay_max: None, life };
+        let ask = Ask { tolls: tolls.into(), priority: Priority::default(), delay_max: None, life };
         let lost = live.consume(&ask, now).unwrap().receipt;
         after.charge_allowed(now);
         let meter = (limit, None);

@@ -339,7 +339,8 @@ mod tests {
         let toll =
             |name| Toll { weight: 1, hears_feedback: false, limit: limit(name), partition: None };
         let numbers = (0..=standing).chain(busiest).chain([standing]).enumerate();
-        let enqueue = numbers.map(|(lane, name)| NewCall { tolls: vec![toll(name)], ..call(lane) });
+        let enqueue =
+            numbers.map(|(lane, name)| NewCall { tolls: [toll(name)].into(), ..call(lane) });
         let define = (0..keys).map(|name| (limit(name), rules()));
         let act = Act { define: define.collect(), enqueue: enqueue.collect(), ..Act::default() };
         let _ = scheduler.act(act, now).unwrap();

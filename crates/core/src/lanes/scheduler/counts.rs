@@ -204,7 +204,8 @@ mod tests {
     fn enqueue(scheduler: &mut Scheduler, lane: &str, at: u64) {
         let limit = LimitName::new("l").unwrap();
         let tolls = vec![Toll { limit, partition: None, weight: 1, hears_feedback: false }];
-        let call = NewCall { tolls, ..NewCall::new(queue(), LaneName::new(lane).unwrap()) };
+        let call =
+            NewCall { tolls: tolls.into(), ..NewCall::new(queue(), LaneName::new(lane).unwrap()) };
         let _ = scheduler.act(Act { enqueue: vec![call], ..Act::default() }, seconds(at)).unwrap();
     }
 

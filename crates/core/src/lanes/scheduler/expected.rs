@@ -84,7 +84,7 @@ mod tests {
                     weight: 1,
                     hears_feedback: false,
                 };
-                let call = NewCall { tolls: vec![toll], ..NewCall::new(queue(name), lane) };
+                let call = NewCall { tolls: [toll].into(), ..NewCall::new(queue(name), lane) };
                 let act = Act { enqueue: vec![call], ..Act::default() };
                 assert!(scheduler.act(act, after(0)).is_ok());
             }

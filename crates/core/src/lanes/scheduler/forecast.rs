@@ -314,7 +314,7 @@ mod tests {
         for (lane, calls) in lanes {
             let toll = Toll { limit: name(), partition: None, weight: 1, hears_feedback: false };
             let call = NewCall::new(queue(), LaneName::new(lane).unwrap());
-            let call = NewCall { tolls: vec![toll], ..call };
+            let call = NewCall { tolls: [toll].into(), ..call };
             let enqueue = vec![call; *calls];
             let _ = scheduler.act(Act { enqueue, ..Act::default() }, begun()).unwrap();
         }
@@ -360,7 +360,7 @@ mod tests {
                 Toll { limit: self::name(), partition: None, weight: 1, hears_feedback: false };
             let call = NewCall::new(queue, LaneName::new("b").unwrap());
             let enqueue =
-                vec![NewCall { tolls: vec![toll], ..call }; 20 * usize::from(name != "empty")];
+                vec![NewCall { tolls: [toll].into(), ..call }; 20 * usize::from(name != "empty")];
             let _ = scheduler.act(Act { enqueue, ..Act::default() }, begun()).unwrap();
         }
         let work = Work { takes: Span::from_millis(50), hands: 1, ..WORK };

@@ -118,6 +118,7 @@ mod tests {
     use crate::name::{LaneName, Partition, QueueName};
     use crate::time::{Span, Timestamp};
     use crate::toll::Toll;
+    use crate::tolls::Tolls;
     use crate::turn::Priority;
 
     fn seconds(seconds: u64) -> Now {
@@ -128,9 +129,9 @@ mod tests {
         LimitName::new("key").unwrap()
     }
 
-    fn tolls(partition: Option<&str>) -> Vec<Toll> {
+    fn tolls(partition: Option<&str>) -> Tolls {
         let partition = partition.map(|name| Partition::new(name).unwrap());
-        vec![Toll { limit: key(), partition, weight: 1, hears_feedback: false }]
+        [Toll { limit: key(), partition, weight: 1, hears_feedback: false }].into()
     }
 
     /// Three calls in lanes of their own pay at a key that lets one pass a minute: one started at once, the next

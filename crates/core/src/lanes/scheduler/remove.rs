@@ -67,7 +67,10 @@ mod tests {
     fn enqueue(scheduler: &mut Scheduler, name: &str, now: Now) -> CallId {
         let limit = LimitName::new("l").unwrap();
         let tolls = vec![Toll { limit, partition: None, weight: 1, hears_feedback: false }];
-        let call = NewCall { tolls, ..NewCall::new(queue(name), LaneName::new("a").unwrap()) };
+        let call = NewCall {
+            tolls: tolls.into(),
+            ..NewCall::new(queue(name), LaneName::new("a").unwrap())
+        };
         let act = Act { enqueue: vec![call], ..Act::default() };
         scheduler.act(act, now).unwrap().enqueued[0]
     }

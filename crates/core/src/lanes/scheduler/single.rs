@@ -4,6 +4,7 @@
 use super::Scheduler;
 use crate::lanes::act::{Act, ActError, Acted, Door, FITS_BYTES};
 use crate::time::Now;
+use crate::tolls::Tolls;
 
 impl Scheduler {
     /// Makes an act that enqueues one call.
@@ -19,7 +20,7 @@ impl Scheduler {
         let mut acted = Acted::default();
         self.watching.enter(Door::Refuses);
         if let Some(mut call) = act.enqueue.pop() {
-            call.tolls = tolls.unwrap_or(call.tolls);
+            call.tolls = tolls.map_or(call.tolls, Tolls::from);
             self.enqueue(queue, call, now).tell(&mut acted);
         }
         self.rehead();

@@ -325,7 +325,7 @@ mod tests {
         let limit = LimitName::new("nobody defined it").unwrap();
         let toll = Toll { limit, partition: None, weight: 1, hears_feedback: false };
         let call =
-            NewCall { tolls: vec![toll], ..NewCall::new(queue, LaneName::new("a").unwrap()) };
+            NewCall { tolls: [toll].into(), ..NewCall::new(queue, LaneName::new("a").unwrap()) };
         let act = Act { enqueue: vec![call], door: Door::Parks, ..Act::default() };
         let _ = scheduler.act(act, now).unwrap();
         let mut limits = 0;

@@ -153,7 +153,8 @@ mod tests {
             let partition = Some(Partition::new("p").unwrap());
             let tolls =
                 vec![Toll { limit: limit.clone(), partition, weight: 1, hears_feedback: false }];
-            let enqueue = vec![NewCall { tolls, ..NewCall::new(queue.clone(), lane) }];
+            let enqueue =
+                vec![NewCall { tolls: tolls.into(), ..NewCall::new(queue.clone(), lane) }];
             let _ = scheduler.act(Act { enqueue, ..Act::default() }, Now::default()).unwrap();
         }
         scheduler

@@ -108,7 +108,7 @@ mod tests {
             let partition = partition.map(|it| Partition::new(it).unwrap());
             let toll = Toll { limit: limit_name(), partition, weight: 1, hears_feedback: false };
             let call = NewCall::new(queue(to), LaneName::new(lane).unwrap());
-            let call = NewCall { tolls: vec![toll], ..call };
+            let call = NewCall { tolls: [toll].into(), ..call };
             let act = Act { enqueue: vec![call], ..Act::default() };
             self.scheduler.act(act, self.now).unwrap().enqueued[0]
         }

@@ -16,7 +16,7 @@ use tollgate::embedded::{LogSettings, RealDisk, StoreSettings};
 use tollgate::lanes::{
     Act, Ask, CallId, Claim, Configure, Definition, Key, LaneName, Lanes, Lease, LimitName, Meters,
     NewCall, Order, Partition, QueueName, QueueSpec, Revision, Settle, Settlement, StoreError,
-    Toll, Write,
+    Toll, Tolls, Write,
 };
 use tollgate::store::{Store, TimeSource};
 use tollgate::{Clock, Limit, LimitError, NameError, Priority, Span, SystemClock};
@@ -265,10 +265,10 @@ fn act(part: usize, change: &Change) -> anyhow::Result<Act> {
     Ok(act)
 }
 
-fn tolls(part: usize, weight: u64) -> Result<Vec<Toll>, NameError> {
+fn tolls(part: usize, weight: u64) -> Result<Tolls, NameError> {
     let partition = Some(Partition::new(&format!("part-{part}"))?);
     let toll = Toll { limit: limit()?, partition, weight, hears_feedback: false };
-    Ok(if weight > 0 { vec![toll] } else { Vec::new() })
+    Ok(if weight > 0 { [toll].into() } else { Tolls::new() })
 }
 
 fn spec(part: &Part) -> QueueSpec {

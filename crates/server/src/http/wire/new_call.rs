@@ -15,7 +15,9 @@ use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 use sha2::{Digest, Sha256};
 use std::borrow::Cow;
-use tollgate::lanes::{Key, LaneName, LimitName, NewCall, Partition, Payload, QueueName, Toll};
+use tollgate::lanes::{
+    Key, LaneName, LimitName, NewCall, Partition, Payload, QueueName, Toll, Tolls,
+};
 use tollgate::push::caps;
 use tollgate::{Delivery, Envelope, Error, NameError, Now, Timestamp, TraceParent};
 
@@ -194,7 +196,7 @@ impl CallWire<'_> {
         })
     }
 
-    fn tolls(&self, caller: &Caller, delivery: &Delivery) -> Result<Vec<Toll>, Fault> {
+    fn tolls(&self, caller: &Caller, delivery: &Delivery) -> Result<Tolls, Fault> {
         let tolls = self.tolls.iter().map(|Object(toll)| {
             let limit = LimitName::new(&caller.inner(&toll.limit));
             let partition = toll.partition.as_deref().map(Partition::new).transpose();

@@ -7,7 +7,7 @@ use super::queue::read_priority;
 use tollgate_core::lanes::{
     Attempts, CallId, Death, DeathCause, End, Lease, LineWaits, NewCall, Payload,
 };
-use tollgate_core::{Key, LaneName, LimitName, Partition, QueueName, Timestamp, Toll};
+use tollgate_core::{Key, LaneName, LimitName, Partition, QueueName, Timestamp, Toll, Tolls};
 
 // How a call ended: for good, as the tags are.
 const DONE: u8 = 0;
@@ -64,7 +64,7 @@ pub(super) fn read(
         priority: read_priority(level_and_options & 0x0f, input)?,
         queue: input.name(QueueName::new)?,
         lane: input.name(LaneName::new)?,
-        tolls: input.list(TOLL_BYTES_MIN, read_toll)?,
+        tolls: read_tolls(input)?,
         not_before: input.when(has(0), |input| input.instant_from(first))?,
         expires: input.when(has(1), |input| input.instant_from(first))?,
         dedupe: input.when(has(2), |input| input.name(Key::new))?,
@@ -176,6 +176,11 @@ fn write_toll(toll: &Toll, out: &mut Output<'_>) {
         out.text(partition);
     }
     out.number(*weight);
+}
+
+fn read_tolls(input: &mut Input<'_>) -> Result<Tolls, CodecError> {
+    let count = input.count(TOLL_BYTES_MIN)?;
+    (0..count).map(|_| read_toll(input)).collect()
 }
 
 fn read_toll(input: &mut Input<'_>) -> Result<Toll, CodecError> {

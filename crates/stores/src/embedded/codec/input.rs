@@ -151,15 +151,19 @@ impl<'a> Input<'a> {
         item_bytes: usize,
         mut each: impl FnMut(&mut Self) -> Taken<T>,
     ) -> Taken<Vec<T>> {
-        let count = self.number_usize()?;
-        if count > self.left.len() / item_bytes {
-            return Err(self.cut());
-        }
+        let count = self.count(item_bytes)?;
         let mut items = Vec::with_capacity(count);
         for _ in 0..count {
             items.push(each(self)?);
         }
         Ok(items)
+    }
+
+    /// How many of a list follow, of at least `item_bytes` each: no more than there is room for.
+    #[inline]
+    pub(super) fn count(&mut self, item_bytes: usize) -> Taken<usize> {
+        let count = self.number_usize()?;
+        if count > self.left.len() / item_bytes { Err(self.cut()) } else { Ok(count) }
     }
 
     /// Refuses what is left over.

@@ -4,6 +4,7 @@ use crate::flow::workflow::{RunError, Task, TaskError, TaskToll, Workflow};
 use crate::name::{LimitName, Partition};
 use crate::time::Span;
 use crate::toll::Toll;
+use crate::tolls::Tolls;
 
 const MINUTE: Span = Span::from_minutes(1);
 
@@ -26,11 +27,11 @@ fn a_rate_is_paid_at_the_limit_of_the_type() {
     let rate = of(Task::new("x", "llm.chat").rate_limit(10, MINUTE));
     let owed = vec![first(toll("task/llm.chat", None, 1))];
     // What is not read may be anything.
-    assert_eq!(rate.tolls("x", b"no JSON", "r"), Ok(owed));
+    assert_eq!(rate.tolls("x", b"no JSON", "r"), Ok(owed.into()));
     let input = br#"{"config": {"provider": {"name": "a@b.com"}}}"#;
     let owed = vec![first(toll("task/llm.chat", Some("a@b.com"), 2))];
-    assert_eq!(keyed().tolls("x", input, "r"), Ok(owed));
-    assert_eq!(of(Task::new("x", "t")).tolls("x", b"", "r"), Ok(vec![]));
+    assert_eq!(keyed().tolls("x", input, "r"), Ok(owed.into()));
+    assert_eq!(of(Task::new("x", "t")).tolls("x", b"", "r"), Ok(Tolls::new()));
 }
 
 #[test]
@@ -53,9 +54,9 @@ fn all_that_is_owed_is_told_with_slots_last() {
         toll("task-slots/t", None, 1),
         toll("run-tasks/w", Some("run-7"), 1),
     ];
-    assert_eq!(owed, expected);
+    assert_eq!(*owed, expected);
     let slots = of(Task::new("x", "t").concurrency(5)).tolls("x", b"", "r").unwrap();
-    assert_eq!(slots, [toll("task-slots/t", None, 1)], "a slot hears of no pause");
+    assert_eq!(*slots, [toll("task-slots/t", None, 1)], "a slot hears of no pause");
     let error = workflow.tolls("x", br#"{"tokens": 900, "tenant": "acme"}"#, "").unwrap_err();
     assert!(matches!(error, TaskError::Run { .. }), "{error}");
 }

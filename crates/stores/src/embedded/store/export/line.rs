@@ -387,7 +387,7 @@ mod tests {
             }
             Effect::Kept(Kept::Call { call, .. }) => {
                 call.dedupe = None;
-                for toll in &mut call.tolls {
+                for toll in call.tolls.iter_mut() {
                     toll.weight = toll.weight.clamp(1, UNITS_MAX);
                 }
             }

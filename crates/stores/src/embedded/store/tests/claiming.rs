@@ -72,7 +72,7 @@ pub(super) fn a_moment_before_a_limit_opens() -> (Machine, Started, Arc<AtomicU6
     for _ in 0..2 {
         let mut act = enqueue(1);
         let toll = Toll { limit: limit.clone(), partition: None, weight: 1, hears_feedback: false };
-        act.enqueue[0].tolls = vec![toll];
+        act.enqueue[0].tolls = [toll].into();
         assert!(wait(machine.store().act(vec![act])).unwrap()[0].is_ok());
     }
     let started = machine.claim(1).remove(0).started;

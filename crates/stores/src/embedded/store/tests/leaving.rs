@@ -32,7 +32,7 @@ fn name() -> LimitName {
 fn enqueue_at_the_limit(machine: &Machine) {
     let mut act = enqueue(1);
     let toll = Toll { limit: name(), partition: None, weight: 1, hears_feedback: false };
-    act.enqueue[0].tolls = vec![toll];
+    act.enqueue[0].tolls = [toll].into();
     assert!(wait(machine.store().act(vec![act])).unwrap()[0].is_ok());
 }
 

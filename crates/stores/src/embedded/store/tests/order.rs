@@ -149,7 +149,7 @@ fn what_a_slice_covers_is_answered_before_the_sync_and_no_more() {
     let ask = || {
         let toll = Toll { limit: limit.clone(), partition: None, weight: 1, hears_feedback: false };
         let (priority, life) = (Priority::default(), Span::from_secs(30));
-        vec![Ask { tolls: vec![toll], priority, delay_max: None, life }]
+        vec![Ask { tolls: [toll].into(), priority, delay_max: None, life }]
     };
     // The second finds the meter busy, and its slice lasts when it is answered.
     for _ in 0..2 {

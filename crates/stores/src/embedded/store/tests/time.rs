@@ -10,7 +10,7 @@ impl Machine {
         let limit = LimitName::new("l").unwrap();
         let tolls = vec![Toll { limit, partition: None, weight: 1, hears_feedback: false }];
         let (priority, life) = (Priority::default(), Span::from_secs(30));
-        let ask = Ask { tolls, priority, delay_max: None, life };
+        let ask = Ask { tolls: tolls.into(), priority, delay_max: None, life };
         wait(self.store().consume(vec![ask])).unwrap().remove(0).map(|_| ())
     }
 }

@@ -92,7 +92,7 @@ fn that_a_call_waits_for_an_unknown_limit_is_told_again_with_its_time_and_once()
         let mut act = Act { door: Door::Parks, ..enqueue(1) };
         let (weight, hears_feedback) = (1, false);
         let toll = Toll { limit: limit.clone(), partition: None, weight, hears_feedback };
-        act.enqueue[0].tolls = vec![toll];
+        act.enqueue[0].tolls = [toll].into();
         wait(machine.store().act(vec![act])).unwrap()[0].as_ref().unwrap();
         let told = |machine: &Machine| {
             let events = wait(machine.store().histories(vec![id])).unwrap().remove(0);

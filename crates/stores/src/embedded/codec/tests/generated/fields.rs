@@ -301,7 +301,7 @@ pub(super) fn new_call() -> impl Strategy<Value = NewCall> {
             NewCall {
                 queue,
                 lane,
-                tolls,
+                tolls: tolls.into(),
                 priority,
                 not_before,
                 expires,

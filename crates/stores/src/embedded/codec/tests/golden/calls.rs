@@ -145,7 +145,7 @@ fn fullest() -> Effect {
         hears_feedback,
     };
     let call = Box::new(NewCall {
-        tolls: vec![toll(None, 1, true), toll(Some("eu"), 1_000, false)],
+        tolls: [toll(None, 1, true), toll(Some("eu"), 1_000, false)].into(),
         priority: Priority::MAX,
         not_before: Some(instant(20)),
         expires: Some(instant(5)),
@@ -168,7 +168,7 @@ fn call() -> NewCall {
     NewCall {
         queue: QueueName::new("mail").unwrap(),
         lane: LaneName::new("ü").unwrap(),
-        tolls: vec![],
+        tolls: [].into(),
         priority: Priority::default(),
         not_before: None,
         expires: None,
