@@ -21,10 +21,13 @@ type Answers = Vec<Result<Acted, ActError>>;
 
 impl Store {
     pub(super) async fn act_all(&self, mut acts: Vec<Act>) -> Answer<Answers> {
-        let mut answers = Vec::with_capacity(acts.len());
+        let mut answers = Vec::new();
         // Each is whole by itself: together they need not be in one batch, and may not fit one.
         while !acts.is_empty() {
             let (fit, bytes) = fitting(&acts);
+            if fit == acts.len() && answers.is_empty() {
+                return self.act_together(acts, bytes).await;
+            }
             let rest = acts.split_off(fit);
             let some = std::mem::replace(&mut acts, rest);
             answers.extend(self.act_together(some, bytes).await?);
