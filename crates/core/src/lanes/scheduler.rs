@@ -298,8 +298,8 @@ impl Scheduler {
     }
 
     /// Where the bodies were kept of calls that ended since this was asked last.
-    pub fn take_freed(&mut self) -> Vec<u64> {
-        std::mem::take(&mut self.freed)
+    pub fn take_freed(&mut self) -> impl Iterator<Item = u64> {
+        self.freed.drain(..)
     }
 
     /// Where the store keeps a call's body, as it was noted; 0 if it was not.

@@ -119,7 +119,7 @@ impl Store {
         checkpoint::remove_others(&*disk, checkpoint)?;
         scheduler.gather(settings.gather);
         // What ended before is nobody's news.
-        let _ = scheduler.take_freed();
+        drop(scheduler.take_freed());
         let ahead = scheduler.latest().since(now().at);
         let now = going_on(now, ahead);
         let committer = Committer::start(log)?;

@@ -95,7 +95,7 @@ async fn read(client: &Client, sql: &Sql) -> Result<Result<Loaded, StoreError>, 
     };
     let limit_time = Timestamp::from_nanos(limit_time.unsigned_abs()).max(scheduler.latest());
     // What ended before is nobody's news.
-    let _ = scheduler.take_freed();
+    drop(scheduler.take_freed());
     let written = Written { limit_time, server };
     Ok(Ok(Loaded { scheduler, last, written, bytes: (snapshot, since) }))
 }
