@@ -53,7 +53,7 @@ struct Slice {
 
 impl Slices {
     /// No slices: all waits until it is safe.
-    #[cfg(feature = "postgres")]
+    #[cfg(any(test, feature = "postgres"))]
     pub(crate) fn off() -> Self {
         Self { is_off: true, ..Self::default() }
     }
