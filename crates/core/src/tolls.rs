@@ -98,9 +98,10 @@ mod tests {
 
     #[test]
     fn one_takes_no_memory_of_its_own_however_it_came() {
-        let mut pushed = Tolls::new();
+        let (mut pushed, mut roomy) = (Tolls::new(), Vec::with_capacity(9));
         pushed.push(toll(1));
-        for tolls in [pushed, [toll(1)].into(), vec![toll(1)].into()] {
+        roomy.push(toll(1));
+        for tolls in [pushed, [toll(1)].into(), roomy.into()] {
             assert!(!tolls.0.spilled());
             assert_eq!(*tolls, [toll(1)]);
         }
