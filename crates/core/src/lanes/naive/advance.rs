@@ -2,7 +2,7 @@
 
 use super::ways::stands_at;
 use super::{Call, Naive, State};
-use crate::lanes::call::{CallId, DeathCause, End};
+use crate::lanes::call::{Attempts, CallId, DeathCause, End};
 use crate::time::{Now, Timestamp};
 
 impl Naive {
@@ -106,7 +106,8 @@ impl Naive {
             self.die(id, cause, now);
         } else {
             call.state = State::Waiting;
-            call.came_back = true;
+            // Handed back before any attempt counts, it is as one that never started.
+            call.came_back = call.attempts != Attempts::default();
             call.backoff = Some(eligible).filter(|until| *until > now.at);
         }
     }

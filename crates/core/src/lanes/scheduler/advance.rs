@@ -30,7 +30,7 @@ pub(super) struct Timers {
     pub(super) wakes: Wakes,
 }
 
-/// Calls that end unstarted, and when; forgotten when they start or end.
+/// Calls that end unstarted, and when; forgotten when they end or an attempt of them counts.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Expiries {
     by_time: BTreeSet<(Timestamp, CallId)>,
@@ -41,6 +41,19 @@ impl Expiries {
     pub(super) fn insert(&mut self, id: CallId, expires: Timestamp) {
         self.by_time.insert((expires, id));
         self.by_call.insert(id, expires);
+    }
+
+    /// It was started: it does not end so, unless it is handed back as one that was not.
+    pub(super) fn suspend(&mut self, id: CallId) {
+        if let Some(expires) = self.by_call.get(&id) {
+            self.by_time.remove(&(*expires, id));
+        }
+    }
+
+    pub(super) fn resume(&mut self, id: CallId) {
+        if let Some(expires) = self.by_call.get(&id) {
+            self.by_time.insert((*expires, id));
+        }
     }
 
     pub(super) fn remove(&mut self, id: CallId) {

@@ -60,7 +60,9 @@ impl Scheduler {
     pub(super) fn lay_among_dead(&mut self, slot: CallSlot) {
         self.newest.remove(slot);
         let (lane, at) = (self.calls[slot].lane, self.now);
-        self.calls[slot].may_expire = false;
+        if std::mem::take(&mut self.calls[slot].may_expire) {
+            self.timers.expiries.remove(self.calls[slot].id);
+        }
         let progress = self.calls.progress_mut(slot);
         progress.is_cancelled = false;
         progress.death.get_or_insert(Death { cause: DeathCause::GivenUp, at });

@@ -194,6 +194,7 @@ impl Scheduler {
             }
             Some(KeptFlight { token, expires, .. }) => {
                 self.timers.leases.insert((*expires, *token, slot));
+                self.timers.expiries.suspend(*id);
                 self.lanes.count_flight(lane);
             }
             None => self.line_up_again(slot),
