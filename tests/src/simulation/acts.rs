@@ -22,14 +22,25 @@ impl Run {
         Ok(())
     }
 
+    /// One of the dead is deleted, or a call of which somebody thinks that it is dead.
+    pub(super) fn bury(&mut self) -> Checked {
+        let delete = vec![self.dead_or_someone()];
+        self.act(Act { delete, ..Act::default() })?;
+        Ok(())
+    }
+
+    fn dead_or_someone(&mut self) -> CallId {
+        let dead = self.oracle.dead();
+        let is_dead = !dead.is_empty() && !self.random.one_in(8);
+        if is_dead { *self.random.pick(&dead) } else { self.someone() }
+    }
+
     /// Dead calls are tried again, at once or one after the other.
     pub(super) fn raise(&mut self) -> Checked {
-        let dead = self.oracle.dead();
         let mut due = self.now.wall;
         let mut revive = vec![];
         for _ in 0..1 + self.random.index(3) {
-            let is_dead = !dead.is_empty() && !self.random.one_in(8);
-            let call = if is_dead { *self.random.pick(&dead) } else { self.someone() };
+            let call = self.dead_or_someone();
             due = due.plus(Span::from_millis(self.random.between(0, 3_000)));
             revive.push(Revive { call, not_before: self.random.one_in(3).then_some(due) });
         }
@@ -64,28 +75,7 @@ impl Run {
         while self.random.one_in(3)
             && let Some(due) = self.workers.due_act(self.now.at)
         {
-            let Act {
-                define,
-                settle,
-                cancel,
-                revive,
-                write,
-                enqueue,
-                count_down,
-                forget,
-                needs,
-                door,
-            } = due;
-            act.define.extend(define);
-            act.settle.extend(settle);
-            act.cancel.extend(cancel);
-            act.revive.extend(revive);
-            act.write.extend(write);
-            act.enqueue.extend(enqueue);
-            act.count_down.extend(count_down);
-            act.forget.extend(forget);
-            act.needs.extend(needs);
-            assert_eq!(door, act.door);
+            act.extend(due);
         }
         act
     }

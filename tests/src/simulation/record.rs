@@ -19,7 +19,7 @@ pub(super) enum Event {
     Queue(QueueName, QueueSpec, Result<(), QueueError>),
     RemoveQueue(QueueName, Result<bool, QueueError>),
     Limit(LimitName, Option<Definition>),
-    Act(Act, Result<Acted, ActError>),
+    Act(Box<Act>, Result<Acted, ActError>),
     Claim {
         queue: QueueName,
         most: usize,

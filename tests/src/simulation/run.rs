@@ -125,7 +125,7 @@ impl Run {
     pub(super) fn act(&mut self, act: Act) -> Checked<Option<ActError>> {
         let answer = self.scheduler.act(act.clone(), self.now);
         let refusal = answer.as_ref().err().cloned();
-        self.note(Event::Act(act, answer))?;
+        self.note(Event::Act(Box::new(act), answer))?;
         self.compare_records()?;
         Ok(refusal)
     }
@@ -279,9 +279,9 @@ impl Run {
         while let Some(mut errand) = self.workers.due(self.now.at) {
             match errand.clone() {
                 Errand::Act(act) => {
-                    let act = self.together(act);
+                    let act = self.together(*act);
                     self.work_off(&act)?;
-                    errand = Errand::Act(act);
+                    errand = Errand::Act(Box::new(act));
                 }
                 Errand::Renew { lease, span, then } => {
                     if self.renew(lease, span)? {

@@ -42,6 +42,7 @@ impl Run {
             43 | 44 => self.explain_and_claim()?,
             45 | 46 => self.wait_out()?,
             47 | 48 => self.raise()?,
+            49 if self.random.one_in(2) => self.bury()?,
             _ => self.advance()?,
         }
         // Several commands become durable together.

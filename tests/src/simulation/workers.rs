@@ -17,7 +17,7 @@ pub(super) struct Workers {
 #[derive(Debug, Clone)]
 pub(super) enum Errand {
     /// It settles its call, and what follows from that with it.
-    Act(Act),
+    Act(Box<Act>),
     /// It is slow: it holds its lease longer before it goes on.
     Renew { lease: Lease, span: Span, then: Box<Errand> },
 }
@@ -50,7 +50,7 @@ impl Workers {
         let (place, _) = first.filter(|(_, (at, _))| *at <= now)?;
         let Errand::Act(act) = self.errands[place].1.clone() else { return None };
         self.errands.remove(place);
-        Some(act)
+        Some(*act)
     }
 
     pub(super) fn later(&mut self, at: Timestamp, errand: Errand) {
@@ -91,7 +91,7 @@ impl Workers {
         let lease = started.lease;
         let costs = |settlement, actual| {
             let settle = vec![Settle { actual, ..Settle::new(lease, settlement) }];
-            Errand::Act(Act { settle, ..parts.clone() })
+            Errand::Act(Box::new(Act { settle, ..parts.clone() }))
         };
         let done = |settlement| costs(settlement, vec![]);
         if self.are_diligent {

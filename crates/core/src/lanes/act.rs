@@ -37,6 +37,8 @@ pub struct Act {
     /// Calls that are to stop: those that wait or are dead end for good, those in flight are not tried
     /// again.
     pub cancel: Vec<CallId>,
+    /// Dead calls that are to end for good; what is not dead is left alone.
+    pub delete: Vec<CallId>,
     /// Dead calls that are to be tried again. They count for the depth of their queue.
     pub revive: Vec<Revive>,
     /// Opaque records.
@@ -161,6 +163,8 @@ pub struct Acted {
     pub duplicates: Vec<usize>,
     /// Of each call to be cancelled, whether it was there.
     pub cancelled: Vec<bool>,
+    /// Of each call to be deleted, whether it was among the dead.
+    pub deleted: Vec<bool>,
     /// Of each call to be revived, whether it was among the dead.
     pub revived: Vec<bool>,
     /// The new revisions of the records.
@@ -350,6 +354,36 @@ impl Act {
         self.enqueue.iter().chain(self.count_down.iter().map(|count| &count.then))
     }
 
+    /// Changes all that another says, too, after what this one does of its kind.
+    pub fn extend(&mut self, other: Self) {
+        let Self {
+            define,
+            settle,
+            cancel,
+            delete,
+            revive,
+            write,
+            enqueue,
+            count_down,
+            forget,
+            needs,
+            door,
+        } = other;
+        self.define.extend(define);
+        self.settle.extend(settle);
+        self.cancel.extend(cancel);
+        self.delete.extend(delete);
+        self.revive.extend(revive);
+        self.write.extend(write);
+        self.enqueue.extend(enqueue);
+        self.count_down.extend(count_down);
+        self.forget.extend(forget);
+        self.needs.extend(needs);
+        if door == Door::Parks {
+            self.door = door;
+        }
+    }
+
     /// Leaves nothing of those acts that were made.
     pub fn clear_made(acts: &mut [Self], answers: &[Result<Acted, ActError>]) {
         for (act, _) in acts.iter_mut().zip(answers).filter(|(_, answer)| answer.is_ok()) {
@@ -363,6 +397,7 @@ impl Act {
             define,
             settle,
             cancel,
+            delete,
             revive,
             write,
             enqueue,
@@ -373,6 +408,7 @@ impl Act {
         } = self;
         let is_plain = define.is_empty()
             && cancel.is_empty()
+            && delete.is_empty()
             && revive.is_empty()
             && write.is_empty()
             && count_down.is_empty()
@@ -399,9 +435,9 @@ impl Act {
 
     /// How many changes there are.
     pub fn changes(&self) -> usize {
-        let Self { define, settle, cancel, revive, write, enqueue, count_down, forget, .. } = self;
-        let known = define.len() + settle.len() + cancel.len() + revive.len();
-        let known = known + forget.len() + self.needs.len();
-        known + write.len() + enqueue.len() + count_down.len()
+        let Self { define, settle, cancel, delete, revive, write, .. } = self;
+        let known = define.len() + settle.len() + cancel.len() + delete.len() + revive.len();
+        let known = known + self.forget.len() + self.needs.len();
+        known + write.len() + self.enqueue.len() + self.count_down.len()
     }
 }

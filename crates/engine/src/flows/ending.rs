@@ -36,7 +36,7 @@ impl<S: Lanes + 'static> Following for LastStep<S> {
             return Ok(Next::Look(vec![Key::new(&run_key(&self.run))?]));
         };
         // It was taken back, and nothing follows.
-        let Some(record) = record else { return Ok(Next::Act(Act::default())) };
+        let Some(record) = record else { return Ok(Next::Act(Box::default())) };
         let mut run = read(&self.run, record)?;
         run.version = self.version;
         let asked = others_of(&run)?;
@@ -49,7 +49,7 @@ impl<S: Lanes + 'static> Following for LastStep<S> {
             failed: None,
             wall: self.flows.engine.wall(),
         };
-        Ok(Next::Act(end.act((&run, record.revision), others)?))
+        Ok(Next::Act(Box::new(end.act((&run, record.revision), others)?)))
     }
 
     fn queues(&self) -> QueueSpec {

@@ -53,7 +53,7 @@ impl<S: Lanes + 'static> Engine<S> {
         self.for_dead(queue, lane, |_, call| Change::Delete(call)).await
     }
 
-    /// Changes each dead call, in the order in which they were accepted.
+    /// Changes each dead call, in the order in which they were accepted; says of how many that came true.
     async fn for_dead(
         &self,
         queue: &str,
@@ -61,20 +61,22 @@ impl<S: Lanes + 'static> Engine<S> {
         mut change: impl FnMut(u64, CallId) -> Change + Send,
     ) -> Result<u64, Error> {
         let (queue, lane) = (QueueName::new(queue)?, lane.map(LaneName::new).transpose()?);
-        let (mut after, mut changed) = (None, 0);
+        let (mut after, mut found, mut changed) = (None, 0, 0);
         loop {
             let dead = self.parts.dead(&queue, lane.as_ref(), after, PAGE).await?;
             let Some(last) = dead.last() else { return Ok(changed) };
             after = Some(last.id);
             let mut act = Act::default();
             for call in &dead {
-                match change(changed, call.id) {
+                match change(found, call.id) {
                     Change::Revive(revive) => act.revive.push(revive),
-                    Change::Delete(call) => act.cancel.push(call),
+                    Change::Delete(call) => act.delete.push(call),
                 }
-                changed += 1;
+                found += 1;
             }
-            let _ = self.act(act).await?;
+            let acted = self.act(act).await?;
+            let is_so = acted.deleted.iter().chain(&acted.revived).filter(|was_dead| **was_dead);
+            changed += is_so.count() as u64;
         }
     }
 }

@@ -11,8 +11,9 @@ impl<S: Lanes> Parts<S> {
     /// Refuses an act that reaches for what is not the caller's.
     pub(super) async fn check(&self, act: &Act) -> Result<(), Error> {
         check(act)?;
-        if !act.cancel.is_empty() {
-            let found = self.store.look(act.cancel.clone()).await?;
+        let ended = [&act.cancel[..], &act.delete].concat();
+        if !ended.is_empty() {
+            let found = self.store.look(ended).await?;
             if let Some(found) = found.into_iter().flatten().find(|found| is_of_runs(&found.queue))
             {
                 let run = found.lane.as_str().to_owned();

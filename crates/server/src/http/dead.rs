@@ -86,8 +86,8 @@ pub(super) async fn delete(
     }
     let deleted = match Which::new(&which)? {
         Which::Named(ids) => {
-            let cancel = ours(&app.gate, &caller, ids).await?;
-            count(&app.gate.act(Act { cancel, ..Act::default() }).await?.cancelled)
+            let delete = ours(&app.gate, &caller, ids).await?;
+            count(&app.gate.act(Act { delete, ..Act::default() }).await?.deleted)
         }
         Which::All { queue, lane } => {
             known(&app.gate, &caller, queue).await?;

@@ -129,10 +129,10 @@ impl ApiRequest<'_> {
         Ok(made)
     }
 
-    async fn delete(&self, cancel: Vec<CallId>) -> Result<u64, Fault> {
-        let acted = self.app.gate.act(Act { cancel, ..Act::default() }).await;
+    async fn delete(&self, delete: Vec<CallId>) -> Result<u64, Fault> {
+        let acted = self.app.gate.act(Act { delete, ..Act::default() }).await;
         let acted = acted.map_err(|error| self.fault(error))?;
-        Ok(acted.cancelled.iter().map(|was_there| u64::from(*was_there)).sum())
+        Ok(acted.deleted.iter().map(|was_there| u64::from(*was_there)).sum())
     }
 
     async fn dead(&self, id: &str) -> Result<Dead, Fault> {

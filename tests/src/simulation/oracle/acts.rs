@@ -22,11 +22,12 @@ impl Oracle {
     }
 
     fn done(&mut self, act: &Act, acted: &Acted, now: Now) -> Checked {
-        let Acted { enqueued, duplicates, cancelled, revived, written, counted } = acted;
-        let parts = [enqueued.len(), cancelled.len(), revived.len(), written.len()];
-        let answered = (parts, counted.len());
-        let Act { enqueue, cancel, revive, write, count_down, .. } = act;
-        let asked = ([enqueue.len(), cancel.len(), revive.len(), write.len()], count_down.len());
+        let Acted { enqueued, duplicates, cancelled, deleted, revived, written, counted } = acted;
+        let ended = [cancelled.len(), deleted.len()];
+        let answered = (ended, [enqueued.len(), revived.len(), written.len(), counted.len()]);
+        let Act { enqueue, cancel, delete, revive, write, count_down, .. } = act;
+        let ended = [cancel.len(), delete.len()];
+        let asked = (ended, [enqueue.len(), revive.len(), write.len(), count_down.len()]);
         if answered != asked {
             return Err(format!("an act of {asked:?} parts is answered with {answered:?}"));
         }
@@ -36,6 +37,9 @@ impl Oracle {
         }
         for (id, was_there) in cancel.iter().zip(cancelled) {
             self.cancelled(*id, *was_there)?;
+        }
+        for (id, was_dead) in delete.iter().zip(deleted) {
+            self.deleted(*id, *was_dead)?;
         }
         for (revive, was_dead) in revive.iter().zip(revived) {
             self.revived(revive, *was_dead, now)?;

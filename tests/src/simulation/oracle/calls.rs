@@ -186,22 +186,34 @@ impl Oracle {
             return Err(format!("call {} was there: {was_there}, and is not so", id.0));
         }
         match found {
-            Some(id) if self.is_dead(id) => {
-                self.calls[id].end = Some(End::Cancelled);
-                self.ends.push((self.calls[id].id, End::Cancelled));
-                let lane = self.calls[id].lane;
-                let mut dead = (0..self.calls.len()).filter(|id| self.is_dead(*id));
-                if dead.all(|id| self.calls[id].lane != lane) {
-                    // Nothing holds the lane any more: those in it may start before they were told.
-                    self.lanes[lane].is_held = false;
-                    self.told.clear();
-                }
-            }
+            Some(id) if self.is_dead(id) => self.bury(id),
             Some(id) if self.calls[id].flight.is_some() => self.calls[id].is_cancelled = true,
             Some(id) => self.end(id, End::Cancelled),
             None => {}
         }
         Ok(())
+    }
+
+    pub(super) fn deleted(&mut self, id: CallId, was_dead: bool) -> Checked {
+        let found = usize::try_from(id.0).ok().filter(|id| self.is_dead(*id));
+        if found.is_some() != was_dead {
+            return Err(format!("call {} was dead: {was_dead}, and is not so", id.0));
+        }
+        found.into_iter().for_each(|id| self.bury(id));
+        Ok(())
+    }
+
+    /// A dead call ends for good.
+    fn bury(&mut self, id: usize) {
+        self.calls[id].end = Some(End::Cancelled);
+        self.ends.push((self.calls[id].id, End::Cancelled));
+        let lane = self.calls[id].lane;
+        let mut dead = (0..self.calls.len()).filter(|id| self.is_dead(*id));
+        if dead.all(|id| self.calls[id].lane != lane) {
+            // Nothing holds the lane any more: those in it may start before they were told.
+            self.lanes[lane].is_held = false;
+            self.told.clear();
+        }
     }
 
     /// A dead call waits again, as a new one at the end of its lane, or where it was if that was held.

@@ -166,6 +166,7 @@ macro_rules! lanes_conformance {
                 a_revived_call_has_the_body_it_was_handed_in_with,
                 a_call_that_is_revived_for_later_joins_when_it_is_due,
                 only_the_dead_are_revived_and_each_once,
+                only_the_dead_are_deleted,
                 a_dead_call_that_is_cancelled_is_gone_for_good,
                 a_call_that_dies_in_an_act_can_be_revived_in_it,
                 a_revived_call_goes_on_where_it_held_its_lane,

@@ -65,6 +65,19 @@ pub async fn only_the_dead_are_revived_and_each_once(stage: impl Stage) {
     assert_eq!(world.claim("strict", 10).await, [waiting, dead]);
 }
 
+pub async fn only_the_dead_are_deleted(stage: impl Stage) {
+    let mut world = World::new(stage).await;
+    world.enqueue(call("strict", "a")).await;
+    let waiting = world.enqueue(call("strict", "b")).await;
+    let dead = world.kill("strict").await;
+    let delete = vec![dead, waiting, CallId(99), dead];
+    let revive = vec![Revive { call: dead, not_before: None }];
+    let acted = world.act(Act { delete, revive, ..Act::default() }).await.unwrap();
+    assert_eq!(acted.deleted, [true, false, false, false]);
+    assert_eq!((acted.revived, world.end(dead).await), (vec![false], Some(End::Cancelled)));
+    assert_eq!(world.claim("strict", 10).await, [waiting]);
+}
+
 pub async fn a_dead_call_that_is_cancelled_is_gone_for_good(stage: impl Stage) {
     let mut world = World::new(stage).await;
     world.enqueue(call("strict", "a")).await;

@@ -23,10 +23,11 @@ pub enum Step {
     },
     Renew(Index, u64),
     Cancel(Index),
-    /// Revives calls, at once or in so many seconds, with one that may be cancelled in the same act.
+    /// Revives calls, at once or in so many seconds, with one that may be cancelled and one that may be deleted in
+    /// the same act.
     Revive {
         calls: Vec<(Index, Option<u64>)>,
-        cancel: Option<Index>,
+        gone: [Option<Index>; 2],
         follow: Option<Fresh>,
     },
     /// Milliseconds.
@@ -182,10 +183,10 @@ pub fn step() -> impl Strategy<Value = Step> {
         1 => any::<Index>().prop_map(Step::Cancel),
         3 => (
             prop::collection::vec((any::<Index>(), prop::option::weighted(0.3, 0..=20_u64)), 1..4),
-            prop::option::weighted(0.2, any::<Index>()),
+            [(); 2].map(|()| prop::option::weighted(0.2, any::<Index>())),
             prop::option::weighted(0.2, fresh()),
         )
-            .prop_map(|(calls, cancel, follow)| Step::Revive { calls, cancel, follow }),
+            .prop_map(|(calls, gone, follow)| Step::Revive { calls, gone, follow }),
         10 => prop_oneof![0..=2_000_u64, 0..=20_000_u64, Just(60_000_u64)].prop_map(Step::Wait),
         1 => (0..=60_u64, 0..=60_u64).prop_map(|(ahead, back)| Step::SetWall { ahead, back }),
         1 => held().prop_map(Step::Pause),

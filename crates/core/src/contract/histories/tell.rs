@@ -134,7 +134,7 @@ async fn act<S: Lanes>(store: &S, step: &Step, seen: &Seen) -> Act {
             Act { settle: settled.collect(), enqueue, cancel, ..act }
         }
         Step::Cancel(call) => Act { cancel: vec![seen.known(call)], ..act },
-        Step::Revive { calls, cancel, follow } => {
+        Step::Revive { calls, gone, follow } => {
             let dead = dead(store, seen).await;
             let chosen = |index: &Index| match dead.len() {
                 0 => seen.known(index),
@@ -144,8 +144,9 @@ async fn act<S: Lanes>(store: &S, step: &Step, seen: &Seen) -> Act {
                 call: chosen(call),
                 not_before: delay.map(|seconds| seen.now.wall.plus(Span::from_secs(seconds))),
             });
-            let (revive, cancel) = (revive.collect(), cancel.iter().map(chosen).collect());
-            Act { revive, cancel, enqueue: seen.each(follow.as_slice()), ..act }
+            let [cancel, delete] = gone.each_ref().map(|it| it.iter().map(chosen).collect());
+            let enqueue = seen.each(follow.as_slice());
+            Act { revive: revive.collect(), cancel, delete, enqueue, ..act }
         }
         Step::Write { key: which, is_right, removes } => {
             let found = store.records(vec![key(*which)]).await.unwrap().remove(0);

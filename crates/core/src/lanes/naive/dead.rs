@@ -68,9 +68,9 @@ impl Naive {
         true
     }
 
-    /// The queues of the calls that an act revives: dead before it, not cancelled in it, each once.
+    /// The queues of the calls that an act revives: dead before it, not gone in it, each once.
     pub(super) fn revived_queues(&self, act: &Act) -> Vec<QueueName> {
-        let mut seen = act.cancel.clone();
+        let mut seen = [&act.cancel[..], &act.delete].concat();
         let mut queues = Vec::new();
         for id in act.revive.iter().map(|revive| revive.call) {
             let dead = self.calls.get(&id).filter(|call| call.is_dead());

@@ -38,6 +38,10 @@ impl Naive {
             let was_there = self.cancel(*id);
             done.acted.cancelled.push(was_there);
         }
+        for id in &act.delete {
+            let was_dead = self.calls.get(id).is_some_and(Call::is_dead) && self.cancel(*id);
+            done.acted.deleted.push(was_dead);
+        }
         for revive in &act.revive {
             let was_dead = self.revive(revive, now);
             done.acted.revived.push(was_dead);

@@ -109,7 +109,7 @@ impl World {
                 let cancel = vec![self.known(call)];
                 self.act(&Act { cancel, ..Act::default() })
             }
-            Step::Revive { calls, cancel, follow } => self.revive(calls, cancel, follow),
+            Step::Revive { calls, gone, follow } => self.revive(calls, gone, follow),
             Step::Wait(millis) => {
                 self.now = now.moved_to(now.at.plus(Span::from_millis(*millis)));
                 let now = self.now;
@@ -304,7 +304,7 @@ impl World {
     fn revive(
         &mut self,
         calls: &[(Index, Option<u64>)],
-        cancel: &Option<Index>,
+        gone: &[Option<Index>; 2],
         follow: &Option<Fresh>,
     ) -> [String; 2] {
         let dead = (0..self.calls).map(CallId).filter(|id| self.naive.end(*id) == Some(End::Dead));
@@ -318,9 +318,9 @@ impl World {
             not_before: delay.map(|seconds| self.now.wall.plus(Span::from_secs(seconds))),
         });
         let revive = revive.collect();
-        let cancel = cancel.iter().map(chosen).collect();
+        let [cancel, delete] = gone.each_ref().map(|it| it.iter().map(chosen).collect());
         let enqueue = follow.iter().map(|call| self.call(call)).collect();
-        self.act(&Act { revive, cancel, enqueue, ..Act::default() })
+        self.act(&Act { revive, cancel, delete, enqueue, ..Act::default() })
     }
 
     fn claim(&mut self, queue: usize, most: usize, asks: u64) -> [String; 2] {

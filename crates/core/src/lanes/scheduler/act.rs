@@ -54,6 +54,7 @@ impl Scheduler {
             self.settle(settle, now);
         }
         acted.cancelled = each(&mut act.cancel, |id| self.cancel(id));
+        acted.deleted = each(&mut act.delete, |id| self.delete(id));
         acted.revived = each(&mut act.revive, |revive| self.revive(&revive, now));
         acted.written = each(&mut act.write, |write| self.write(write));
         acted.enqueued.reserve(act.enqueue.len());

@@ -228,12 +228,13 @@ impl<'a> Coming<'a> {
         known.unwrap_or(self.queues.len() - 1)
     }
 
-    /// Calls that are dead before the act and not cancelled in it, each once.
+    /// Calls that are dead before the act and stay there in it, each once.
     fn add_revived(&mut self, scheduler: &Scheduler, act: &Act) {
         if act.revive.is_empty() {
             return;
         }
-        let mut passed: BTreeSet<CallId> = act.cancel.iter().copied().collect();
+        let gone = act.cancel.iter().chain(&act.delete);
+        let mut passed: BTreeSet<CallId> = gone.copied().collect();
         for id in act.revive.iter().map(|revive| revive.call) {
             let found = scheduler.calls.find(id).filter(|slot| scheduler.is_dead(*slot));
             if let Some(slot) = found.filter(|_| passed.insert(id)) {

@@ -44,6 +44,15 @@ impl Scheduler {
         true
     }
 
+    /// Ends a dead call for good; says whether it was one.
+    pub(super) fn delete(&mut self, id: CallId) -> bool {
+        let is_dead = self.calls.find(id).is_some_and(|slot| self.is_dead(slot));
+        if is_dead {
+            self.emit(Effect::Ended { id, end: End::Cancelled });
+        }
+        is_dead
+    }
+
     /// Whether a call is among the dead.
     pub(super) fn is_dead(&self, slot: CallSlot) -> bool {
         self.calls.death(&self.calls[slot]).is_some()

@@ -27,7 +27,7 @@ pub(crate) enum Next {
     /// These records are to be looked at, too.
     Look(Vec<Key>),
     /// This follows.
-    Act(Act),
+    Act(Box<Act>),
 }
 
 /// Finds what follows, for each.
@@ -45,7 +45,7 @@ pub(super) async fn acts<S: Lanes + 'static>(
                     let asked: Vec<_> = more.into_iter().map(|key| keys.place(key)).collect();
                     asking.push((place, (by, found), asked));
                 }
-                Ok(Next::Act(act)) => acts[place] = Ok(act),
+                Ok(Next::Act(act)) => acts[place] = Ok(*act),
                 Err(error) => acts[place] = Err(error),
             }
         }

@@ -327,7 +327,7 @@ mod tests {
                 let theirs = writing(expected, b"theirs");
                 let _ = at_once(self.engine.store().act(vec![theirs])).unwrap();
             }
-            Ok(Next::Act(writing(expected, b"ours")))
+            Ok(Next::Act(Box::new(writing(expected, b"ours"))))
         }
 
         fn queues(&self) -> QueueSpec {
