@@ -1,6 +1,7 @@
 //! What came of a start, and what follows from it.
 
 use super::Call;
+use super::door::open_queue_name;
 use super::worker::Following;
 use crate::error::{AskError, Error, RESERVED};
 use std::fmt::Display;
@@ -8,7 +9,7 @@ use std::sync::Arc;
 #[cfg(feature = "push")]
 use tollgate_core::lanes::act::REPORT_BYTES_MAX;
 use tollgate_core::lanes::{Act, Lease, NewCall, Settle, Settlement};
-use tollgate_core::{Definition, LimitName, Now, QueueName, Span};
+use tollgate_core::{Definition, LimitName, Now, Span};
 
 /// What came of a start. A handler gives one back, or what can be made one: nothing is done, an error
 /// is to be tried again.
@@ -148,9 +149,10 @@ impl Outcome {
         self
     }
 
-    /// What else is changed in the same act: records, joins, other calls.
-    pub fn and(self, then: Act) -> Self {
-        Self { then, ..self }
+    /// What else is changed in the same act: records, joins, other calls. It comes to what was said before.
+    pub fn and(mut self, then: Act) -> Self {
+        self.then.extend(then);
+        self
     }
 
     /// What came of it.
@@ -189,7 +191,7 @@ fn followed(mut then: Act, calls: Vec<(String, Call)>, now: Now) -> Result<Act, 
         return Err(AskError::ReservedKey.into());
     }
     for (queue, call) in calls {
-        then.enqueue.push(call.into_new(QueueName::new(&queue)?, now)?);
+        then.enqueue.push(call.into_new(open_queue_name(&queue)?, now)?);
     }
     Ok(then)
 }

@@ -6,12 +6,12 @@
 
 mod record;
 
+use super::door::open_queue_name;
 use super::limits::checked;
 use super::pulse::ended;
 use super::{Call, Engine, Parts};
 use crate::envelope::Envelope;
 use crate::error::{AskError, Error};
-use crate::flows::is_of_runs;
 use parking_lot::Mutex;
 use record::ScheduleRecord;
 use std::collections::{BTreeSet, HashMap};
@@ -157,9 +157,7 @@ impl<S: Lanes + 'static> Engine<S> {
         for (name, limit) in &limits {
             checked(&LimitName::new(name)?, limit)?;
         }
-        if is_of_runs(&call.queue) {
-            return Err(AskError::OfRuns { queue: call.queue.as_str().to_owned() }.into());
-        }
+        let _ = open_queue_name(&call.queue)?;
         let once = Act { enqueue: vec![call.clone()], ..Act::default() };
         self.parts.check_pushed(&once).await?;
         let now = self.now().await?;
