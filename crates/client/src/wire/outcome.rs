@@ -98,6 +98,11 @@ impl SettlementWire {
             None => !std::mem::take(&mut self.actual).is_empty(),
         }
     }
+
+    /// The same without what is said about it; whether there was such a report.
+    pub(crate) fn forget_report(&mut self) -> bool {
+        self.report.take().is_some() | self.report_base64.take().is_some()
+    }
 }
 
 #[cfg(test)]

@@ -216,8 +216,13 @@ impl Settling {
                 self.put_back([doubtful(one)], Duration::ZERO);
                 self.rest();
             }
-            "not_paid" if one.wire.forget_cost(problem.limit()) => {
-                tracing::error!(%problem, "a cost is left out: the call paid nothing there");
+            "not_paid" | "actual_too_large" if one.wire.forget_cost(problem.limit()) => {
+                tracing::error!(%problem, "a cost is left out");
+                self.put_back([one], Duration::ZERO);
+            }
+            // What was done is not done again for that.
+            "report_too_long" | "body_too_large" if one.wire.forget_report() => {
+                tracing::error!(%problem, "a report is left out");
                 self.put_back([one], Duration::ZERO);
             }
             _ if one.is_last => {
@@ -315,6 +320,18 @@ mod tests {
         assert_eq!(alone.len(), 1);
         it.refused(alone, &refusal(413, "body_too_large"));
         assert_eq!(outcomes(&it), ["done", "retry"]);
+    }
+
+    #[tokio::test]
+    async fn a_report_that_is_too_long_is_left_out_and_what_was_done_stays_done() {
+        for (status, code) in [(422, "report_too_long"), (413, "body_too_large")] {
+            let mut it = Settling::default();
+            it.settle(&Lease("a".into()), Outcome::done().report("much"));
+            let sent = it.take();
+            it.refused(sent, &refusal(status, code));
+            let wire = serde_json::to_value(&it.waiting[0].wire).unwrap();
+            assert_eq!(wire, json!({"lease": "a", "outcome": "done"}), "{code}");
+        }
     }
 
     #[tokio::test]

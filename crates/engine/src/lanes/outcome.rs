@@ -6,8 +6,6 @@ use super::worker::Following;
 use crate::error::{AskError, Error, RESERVED};
 use std::fmt::Display;
 use std::sync::Arc;
-#[cfg(feature = "push")]
-use tollgate_core::lanes::act::REPORT_BYTES_MAX;
 use tollgate_core::lanes::{Act, Lease, NewCall, Settle, Settlement};
 use tollgate_core::{Definition, LimitName, Now, Span};
 
@@ -114,8 +112,8 @@ impl Outcome {
         self
     }
 
-    /// What there is to say about it, for the history: an answer, an error; up to 64 KiB. Best is JSON:
-    /// where it is shown, that is shown as it is.
+    /// What there is to say about it, for the history: an answer, an error; up to 64 KiB, and one that is longer
+    /// is left out. Best is JSON: where it is shown, that is shown as it is.
     pub fn report(self, report: impl Into<Vec<u8>>) -> Self {
         Self { report: report.into().into(), ..self }
     }
@@ -137,16 +135,6 @@ impl Outcome {
     /// Whether it is settled so even if what follows cannot be done.
     pub(super) fn stands_alone(&self) -> bool {
         self.stands_alone
-    }
-
-    /// The same without a report that is longer than one may be: what was done is not done again for that.
-    #[cfg(feature = "push")]
-    pub(crate) fn within_bounds(mut self) -> Self {
-        if self.report.len() > REPORT_BYTES_MAX {
-            tracing::warn!(bytes = self.report.len(), "a report is too long and was left out");
-            self.report = [].into();
-        }
-        self
     }
 
     /// What else is changed in the same act: records, joins, other calls. It comes to what was said before.

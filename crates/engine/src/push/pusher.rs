@@ -196,7 +196,7 @@ impl<S: Lanes + Clone + 'static> Pusher<S> {
             Some(manner) => {
                 let (job, delivery, body, spec) = (&job, &delivery, &*sent, &spec.queue);
                 let attempt = Attempt { queue, job, delivery, body, spec, wall };
-                (manner.judge(&attempt, &answered).within_bounds(), None)
+                (manner.judge(&attempt, &answered), None)
             }
             None => {
                 let case = Case { delivery: &delivery, spec: &spec.queue, tried: job.tried, wall };

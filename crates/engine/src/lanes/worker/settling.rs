@@ -10,8 +10,9 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::Poll;
 use tollgate_core::contract::{Answer, Lanes, StoreError};
+use tollgate_core::lanes::act::REPORT_BYTES_MAX;
 use tollgate_core::lanes::{Act, ActError, Acted, Lease, QueueSpec, Settle, Settlement};
-use tollgate_core::{QueueName, Span};
+use tollgate_core::{QueueName, Span, UNITS_MAX};
 
 /// Most answers that are waited for at once.
 const SENT_MAX: usize = 64;
@@ -104,11 +105,13 @@ pub(crate) async fn settle<S: Lanes + 'static>(
     let mut acts = Vec::with_capacity(outcomes.len());
     for (lease, outcome) in outcomes {
         let mut start = Start::new(lease, &outcome);
-        acts.push(outcome.into_act(lease, now).unwrap_or_else(|error| {
+        let mut act = outcome.into_act(lease, now).unwrap_or_else(|error| {
             tracing::error!(call = lease.call.0, %error, "what follows from a call cannot be done: it failed");
             start.nothing_follows();
             failed(lease)
-        }));
+        });
+        forget_nonsense(&mut act, lease);
+        acts.push(act);
         starts.push(start);
     }
     let mut lost = 0;
@@ -147,6 +150,18 @@ pub(crate) async fn settle<S: Lanes + 'static>(
         }
     }
     Ok(lost)
+}
+
+/// Leaves out costs that there cannot be: charged, they would close a limit for centuries.
+fn forget_nonsense(act: &mut Act, lease: Lease) {
+    for (limit, actual) in act
+        .settle
+        .iter_mut()
+        .flat_map(|it| it.actual.extract_if(.., |(_, actual)| *actual > UNITS_MAX))
+    {
+        let call = lease.call.0;
+        tracing::error!(call, %limit, actual, "a cost is left out: it is more than there can be");
+    }
 }
 
 impl Start {
@@ -247,6 +262,13 @@ fn again(
             tracing::error!(call, %error, "a cost is left out: the call paid nothing there");
             let settles = act.settle.iter_mut();
             settles.for_each(|it| it.actual.retain(|(it, _)| it != limit));
+            Some((start, act))
+        }
+        // What was done is not done again for that.
+        ActError::ReportTooLong { .. } => {
+            tracing::error!(call, %error, "a report is left out");
+            let too_long = act.settle.iter_mut().filter(|it| it.report.len() > REPORT_BYTES_MAX);
+            too_long.for_each(|it| it.report = [].into());
             Some((start, act))
         }
         _ => {
@@ -354,6 +376,31 @@ mod tests {
         let lease = claimed[0].started.lease;
         let (overtaken, was_made) = (AtomicU32::new(overtaken), AtomicU32::new(0));
         (Arc::new(Writes { engine, overtaken, was_made }), lease)
+    }
+
+    #[tokio::test]
+    async fn a_call_that_is_done_stays_done_when_its_report_is_too_long() {
+        for bytes in [REPORT_BYTES_MAX, REPORT_BYTES_MAX + 1] {
+            let (writes, lease) = started(0).await;
+            let outcome = Outcome::done().report(vec![b'x'; bytes]);
+            assert_eq!(settle(writes.engine.clone(), vec![(lease, outcome)]).await, Ok(0));
+            let ends = writes.engine.store().ends(vec![lease.call]).await.unwrap();
+            assert_eq!(ends, [Some(End::Done)], "{bytes} bytes");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_cost_that_there_cannot_be_is_left_out() {
+        let (writes, lease) = started(0).await;
+        let mut act = Outcome::done()
+            .actual("a", UNITS_MAX)
+            .actual("b", UNITS_MAX + 1)
+            .into_act(lease, Now::default())
+            .unwrap();
+        forget_nonsense(&mut act, lease);
+        let left: Vec<_> = act.settle[0].actual.iter().map(|(limit, _)| limit.as_str()).collect();
+        assert_eq!(left, ["a"]);
+        drop(writes);
     }
 
     #[tokio::test]
