@@ -140,6 +140,25 @@ impl Cron {
         None
     }
 
+    /// The last tick up to an instant of the wall clock; none within the years before.
+    pub fn last_until(&self, wall: Timestamp) -> Option<Timestamp> {
+        let instant = jiff::Timestamp::from_nanosecond(i128::from(wall.as_nanos())).ok()?;
+        let last = self.zone.to_datetime(instant).date();
+        // As above, the other way round.
+        let mut date = last.tomorrow().ok()?;
+        let first = last.year().checked_sub(YEARS_MAX)?;
+        while date.year() >= first {
+            if self.has_day(date) {
+                let ticks = self.ticks_of(date).filter(|tick| *tick <= instant);
+                if let Some(tick) = ticks.max() {
+                    return u64::try_from(tick.as_nanosecond()).ok().map(Timestamp::from_nanos);
+                }
+            }
+            date = date.yesterday().ok()?;
+        }
+        None
+    }
+
     fn has_day(&self, date: Date) -> bool {
         let day = self.days.contains(date.day().unsigned_abs());
         let weekday = self.weekdays.contains(date.weekday().to_sunday_zero_offset().unsigned_abs());
@@ -207,6 +226,29 @@ mod tests {
             ticks("0 0 * jan,Jul mon", "UTC", "2026-01-27T00:00:00Z"),
             ["2026-07-06T00:00:00Z", "2026-07-13T00:00:00Z"]
         );
+    }
+
+    #[test]
+    fn the_last_tick_is_the_one_before_the_next() {
+        let crons = [
+            ("*/20 9-10 * * *", "UTC"),
+            ("30 2 * * *", "Europe/Berlin"),
+            ("0 * * * *", "Europe/Berlin"),
+            ("0 0 29 2 *", "UTC"),
+        ];
+        for (text, zone) in crons {
+            let cron = Cron::new(text, zone).unwrap();
+            for from in ["2026-03-28T00:00:00Z", "2026-10-24T00:00:00Z"] {
+                let mut last = cron.next_after(at(from)).unwrap();
+                for _ in 0..60 {
+                    let next = cron.next_after(last).unwrap();
+                    let just_before = Timestamp::from_nanos(next.as_nanos() - 1);
+                    assert_eq!(cron.last_until(last), Some(last), "{text}");
+                    assert_eq!(cron.last_until(just_before), Some(last), "{text}");
+                    last = next;
+                }
+            }
+        }
     }
 
     #[test]

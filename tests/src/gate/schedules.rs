@@ -85,6 +85,22 @@ async fn ticks_that_were_missed_come_once_after_a_restart() {
 }
 
 #[tokio::test]
+async fn ticks_that_were_missed_come_as_the_last_of_them_and_not_expired() {
+    let opened = Opened::with(Limit::per_second(10)).await;
+    let short_lived = call("a", "x").expires_after(Span::from_minutes(10));
+    opened.gate().schedule("s", "q", cron("*/5 * * * *"), short_lived).await.unwrap();
+    let clock = opened.clock.clone();
+    let Opened { gate, folder, .. } = opened;
+    drop(gate);
+    clock.advance(Span::from_hours(3));
+    let opened = Opened { gate: None, clock, folder }.reopen().await;
+    opened.come(1).await;
+    let call = opened.gate().call(opened.waiting().await[0]).await.unwrap().unwrap();
+    let tick = opened.next_tick().await.unwrap().minus(Span::from_minutes(5));
+    assert_eq!(call.expires, Some(tick.plus(Span::from_minutes(10))), "counted from the last");
+}
+
+#[tokio::test]
 async fn a_schedule_for_once_ticks_once_and_is_gone() {
     let opened = Opened::with(Limit::per_second(10)).await;
     let once = When::Once(start().plus(Span::from_secs(60)));

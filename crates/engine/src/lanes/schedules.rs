@@ -2,7 +2,7 @@
 //!
 //! A schedule is a record. Its tick is one act: the record moves on to the next tick if it is still as
 //! it was read, and the call is enqueued. So a tick happens once, whoever sees to it, and ticks that
-//! were missed while nothing ran happen once together.
+//! were missed while nothing ran happen once together, as the last of them.
 
 mod record;
 
@@ -41,7 +41,8 @@ const AGAIN: Span = Span::from_secs(1);
 pub enum When {
     /// Again and again.
     Cron(Cron),
-    /// At this instant of the wall clock; then the schedule is gone.
+    /// At this instant of the wall clock, or at once if that is over; then the schedule is gone. Said again after
+    /// that it ticks again: who says it at every start gives the call a key by which a second one is known.
     Once(Timestamp),
 }
 
@@ -50,6 +51,14 @@ impl When {
         match self {
             Self::Cron(cron) => cron.next_after(wall),
             Self::Once(_) => None,
+        }
+    }
+
+    /// Of the ticks from one that is due up to now the last: what counts from it is not over before it is handed in.
+    fn newest_due(&self, due: Timestamp, wall: Timestamp) -> Timestamp {
+        match self {
+            Self::Cron(cron) => cron.last_until(wall).map_or(due, |last| last.max(due)),
+            Self::Once(_) => due,
         }
     }
 }
@@ -320,10 +329,11 @@ impl<S: Lanes + 'static> Parts<S> {
             return Ok(());
         };
         let now = self.store.now().await?;
-        let Some(tick) = schedule.next.filter(|next| *next <= now.wall) else {
+        let Some(due) = schedule.next.filter(|next| *next <= now.wall) else {
             self.ticks.set(name, schedule.next);
             return Ok(());
         };
+        let tick = schedule.when.newest_due(due, now.wall);
         let call = from_template(&schedule.call, tick);
         let next = schedule.when.next_after(now.wall);
         let mut moved = Schedule { next, last: Some(tick), problem: None, ..schedule };
