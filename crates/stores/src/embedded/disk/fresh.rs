@@ -11,7 +11,7 @@ use std::sync::Arc;
 /// Behind the name of a folder that is not whole.
 const PARTIAL: &str = ".partial";
 /// What the names of a store's files begin with, its lock aside.
-const PREFIXES: [&str; 2] = ["journal-", "checkpoint-"];
+const PREFIXES: [&str; 3] = ["journal-", "checkpoint-", "history-"];
 
 /// A folder that will be at `target`; dropped before, nothing is left of it.
 #[derive(Debug)]
@@ -127,9 +127,11 @@ mod tests {
         let (target, partial) = (parent.path().join("a"), parent.path().join("a.partial"));
         fs::create_dir(&partial).unwrap();
         fs::write(partial.join("journal-9"), "left by a crash").unwrap();
+        fs::write(partial.join("history-1-journal-9"), "left, too").unwrap();
         let fresh = Fresh::begin(&target).unwrap();
         assert_eq!(names(&partial).unwrap(), [LOCK_NAME]);
         fresh.disk().create("checkpoint-1").unwrap();
+        fresh.disk().create("history-1-journal-1").unwrap();
         drop(fresh);
         assert_eq!(names(parent.path()).unwrap(), [""; 0]);
     }
