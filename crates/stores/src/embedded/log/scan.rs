@@ -53,7 +53,7 @@ pub fn read<E: From<LogError>>(
     each: impl FnMut(Position, &[u8]) -> Result<(), E>,
 ) -> Result<Report, E> {
     let Some(present) = segment::present(disk)? else { return Ok(Report::default()) };
-    let (first, last) = present.into_inner();
+    let (first, newest) = present.into_inner();
     let first = match range.start_bound() {
         Bound::Included(start) if *start >= first => *start,
         Bound::Unbounded => first,
@@ -62,14 +62,28 @@ pub fn read<E: From<LogError>>(
         }
     };
     let last = match range.end_bound() {
-        Bound::Unbounded => last,
+        Bound::Unbounded => newest,
         Bound::Included(end) => *end,
         Bound::Excluded(end) => SegmentNumber::new(end.as_u32().saturating_sub(1)),
     };
     if last < first {
         return Ok(Report::default());
     }
-    Ok(scan(disk, first..=last, each)?.report)
+    let scanned = scan(disk, first..=last, each)?;
+    if last < newest {
+        check_sealed(disk, &scanned)?;
+    }
+    Ok(scanned.report)
+}
+
+/// Refuses a segment that is not all there though another was begun behind it: no commit was under way there.
+fn check_sealed(disk: &dyn Disk, scanned: &Scanned) -> Result<(), LogError> {
+    if let Some(TornTail { file, offset, .. }) = &scanned.report.torn {
+        let found = "a frame is not whole, and a later segment follows";
+        return Err(LogError::corrupt(file.clone(), *offset, found));
+    }
+    let next = scanned.last.number.next()?;
+    SegmentScan::open(disk, next, Some(scanned.next_sequence)).map(drop)
 }
 
 /// What was read, and where to go on.

@@ -1,7 +1,7 @@
 //! Torn tails are cut off, damage is refused, and neither is taken for the other.
 
 use super::super::frame::FrameHeader;
-use super::super::segment::Header;
+use super::super::segment::{HEADER_BYTES, Header};
 use super::super::{TornTail, verify};
 use super::*;
 use proptest::prelude::*;
@@ -73,6 +73,28 @@ fn a_broken_frame_at_the_end_of_a_sealed_segment_is_refused() {
     let last = host.files()[&name(1)].len() - 1;
     host.flip(&name(1), last * 8);
     assert!(refused(&host).contains("the content of a frame does not match its checksum;"));
+}
+
+#[test]
+fn a_sealed_segment_that_is_read_by_itself_is_not_taken_for_torn() {
+    let first = ..=SegmentNumber::FIRST;
+    let read =
+        |host: &Host| super::super::read(&*host.look(), first, |_, _| Ok::<(), LogError>(()));
+    let host = written(false);
+    let whole = host.files()[&name(1)].clone();
+    assert_eq!(read(&host).unwrap().torn, None);
+    for offset in [HEADER_BYTES, whole.len() - 1] {
+        let host = written(false);
+        host.flip(&name(1), offset * 8);
+        let error = read(&host).unwrap_err();
+        assert!(matches!(error, LogError::Corrupt { .. }), "{offset}: {error}");
+    }
+    // Cut where a frame ends, all that is there is whole.
+    let host = written(false);
+    let file = host.open().unwrap().open(&name(1)).unwrap();
+    file.truncate(HEADER_BYTES as u64).unwrap();
+    let error = read(&host).unwrap_err().to_string();
+    assert!(error.contains("begins with frame 3 where frame 1 is due"), "{error}");
 }
 
 #[test]
