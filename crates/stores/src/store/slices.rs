@@ -31,10 +31,12 @@ pub(crate) struct Slices {
     meters: HashMap<MeterName, Slice>,
     /// All of them, in the order in which they are looked at for being idle.
     round: VecDeque<MeterName>,
-    /// What is answered and not on disk, since this was taken last.
-    consumed: Vec<(MeterName, u64)>,
+    /// How many slices there ever were.
+    made: u64,
+    /// What is answered and not on disk, since this was taken last, and of which slice.
+    consumed: Vec<(MeterName, u64, u64)>,
     /// Slices that were recorded since this was taken last.
-    recorded: Vec<MeterName>,
+    recorded: Vec<(MeterName, u64)>,
     /// How many asks were covered since this was taken last, and how many of all are not on disk.
     asks: usize,
     outstanding: usize,
@@ -42,6 +44,8 @@ pub(crate) struct Slices {
 
 #[derive(Default)]
 struct Slice {
+    /// One that was taken back may be on its way to the disk still, when there is another at its meter.
+    number: u64,
     /// What may be consumed ahead; 0 until that is on disk.
     units: u64,
     /// What was recorded.
@@ -100,8 +104,8 @@ impl Slices {
                 if let Some(slice) = self.meters.get_mut(&meter) {
                     slice.ahead += weight;
                     slice.used = now.at;
+                    self.consumed.push((meter, slice.number, weight));
                 }
-                self.consumed.push((meter, weight));
             }
             return true;
         }
@@ -113,7 +117,8 @@ impl Slices {
     fn used(&mut self, meter: MeterName, scheduler: &mut Scheduler, now: Now) {
         if !self.meters.contains_key(&meter) {
             if self.meters.len() < METERS_MAX {
-                let slice = Slice { used: now.at, ..Slice::default() };
+                self.made += 1;
+                let slice = Slice { number: self.made, used: now.at, ..Slice::default() };
                 self.round.push_back(meter.clone());
                 self.meters.insert(meter, slice);
             }
@@ -129,7 +134,7 @@ impl Slices {
         if units > 0 {
             slice.recorded = units.min(UNITS_MAX);
             scheduler.allow(meter.clone(), slice.recorded);
-            self.recorded.push(meter);
+            self.recorded.push((meter, slice.number));
         }
     }
 
@@ -184,16 +189,20 @@ impl Slices {
     /// Notes what is on disk.
     pub(crate) fn lasts(&mut self, ahead: Unsynced) {
         self.outstanding -= ahead.asks.min(self.outstanding);
-        for (meter, units) in ahead.consumed {
-            if let Some(slice) = self.meters.get_mut(&meter) {
+        for (meter, number, units) in ahead.consumed {
+            if let Some(slice) = self.slice(&meter, number) {
                 slice.ahead = slice.ahead.saturating_sub(units);
             }
         }
-        for meter in ahead.recorded {
-            if let Some(slice) = self.meters.get_mut(&meter) {
+        for (meter, number) in ahead.recorded {
+            if let Some(slice) = self.slice(&meter, number) {
                 slice.units = slice.recorded;
             }
         }
+    }
+
+    fn slice(&mut self, meter: &MeterName, number: u64) -> Option<&mut Slice> {
+        self.meters.get_mut(meter).filter(|slice| slice.number == number)
     }
 }
 
@@ -201,8 +210,8 @@ impl Slices {
 #[derive(Default)]
 pub(crate) struct Unsynced {
     asks: usize,
-    consumed: Vec<(MeterName, u64)>,
-    recorded: Vec<MeterName>,
+    consumed: Vec<(MeterName, u64, u64)>,
+    recorded: Vec<(MeterName, u64)>,
 }
 
 impl Unsynced {
@@ -217,6 +226,7 @@ impl Unsynced {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use tollgate_core::{Definition, Limit};
 
     #[test]
     fn a_limit_that_changes_again_and_again_leaves_nothing_behind() {
@@ -227,5 +237,30 @@ mod tests {
             slices.take_back_of(&limit, &mut scheduler);
         }
         assert_eq!((slices.meters.len(), slices.round.len()), (0, 0));
+    }
+
+    #[test]
+    fn a_slice_may_be_used_once_it_is_on_disk_and_not_when_the_one_before_is() {
+        let (mut slices, mut scheduler) = (Slices::default(), Scheduler::new());
+        let (limit, now) = (LimitName::new("api").unwrap(), Now::default());
+        let definition = Definition::new(Limit::per_second(1_000)).unwrap();
+        scheduler.define_limit(&limit, Some(definition), now);
+        let meter = (limit.clone(), None);
+        let mut recorded = || {
+            slices.used(meter.clone(), &mut scheduler, now);
+            slices.used(meter.clone(), &mut scheduler, now);
+            let ahead = slices.take_ahead();
+            assert_eq!(ahead.recorded.len(), 1);
+            slices.take_back_of(&limit, &mut scheduler);
+            ahead
+        };
+        let before = recorded();
+        slices.used(meter.clone(), &mut scheduler, now);
+        slices.used(meter.clone(), &mut scheduler, now);
+        let after = slices.take_ahead();
+        slices.lasts(before);
+        assert_eq!(slices.meters[&meter].units, 0, "only the slice before is on disk");
+        slices.lasts(after);
+        assert!(slices.meters[&meter].units > 0);
     }
 }
