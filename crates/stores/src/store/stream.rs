@@ -1,9 +1,9 @@
 //! Events as they happen, told to whoever follows once they last.
 
 use super::closed;
-use std::future::poll_fn;
+use std::pin::pin;
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::task::{Poll, Waker};
+use tokio::sync::Notify;
 use tollgate_core::Timestamp;
 use tollgate_core::contract::{Answer, EventCursor, EventPage, EventRing};
 use tollgate_core::lanes::Event;
@@ -11,19 +11,20 @@ use tollgate_core::lanes::Event;
 /// The last events, from when someone first asked for them.
 pub(crate) struct Stream {
     followed: Mutex<Followed>,
+    /// Who waits leaves nothing here when it goes.
+    changed: Notify,
 }
 
 struct Followed {
     ring: EventRing,
     is_on: bool,
-    wakers: Vec<Waker>,
     has_ended: bool,
 }
 
 impl Stream {
     pub(crate) fn new(opened: Timestamp) -> Self {
-        let (ring, wakers) = (EventRing::new(opened), Vec::new());
-        Self { followed: Mutex::new(Followed { ring, is_on: false, wakers, has_ended: false }) }
+        let followed = Followed { ring: EventRing::new(opened), is_on: false, has_ended: false };
+        Self { followed: Mutex::new(followed), changed: Notify::new() }
     }
 
     pub(crate) fn is_on(&self) -> bool {
@@ -38,33 +39,33 @@ impl Stream {
         if events.is_empty() {
             return;
         }
-        let mut followed = self.lock();
-        followed.ring.extend(events);
-        followed.wakers.drain(..).for_each(Waker::wake);
+        self.lock().ring.extend(events);
+        self.changed.notify_waiters();
     }
 
     pub(crate) fn end(&self) {
-        let mut followed = self.lock();
-        followed.has_ended = true;
-        followed.wakers.drain(..).for_each(Waker::wake);
+        self.lock().has_ended = true;
+        self.changed.notify_waiters();
     }
 
     /// Waits until there is something to tell.
     pub(crate) async fn page(&self, after: Option<EventCursor>, most: usize) -> Answer<EventPage> {
         let after = after.unwrap_or_else(|| self.lock().ring.end());
-        poll_fn(|context| {
-            let mut followed = self.lock();
-            if let Some(page) = followed.ring.page(after, most) {
-                return Poll::Ready(Ok(page));
+        loop {
+            let mut changed = pin!(self.changed.notified());
+            // From here on no change is missed.
+            changed.as_mut().enable();
+            if let Some(page) = self.page_now(after, most) {
+                return page;
             }
-            if followed.has_ended {
-                return Poll::Ready(Err(closed()));
-            }
-            followed.wakers.retain(|waker| !waker.will_wake(context.waker()));
-            followed.wakers.push(context.waker().clone());
-            Poll::Pending
-        })
-        .await
+            changed.await;
+        }
+    }
+
+    fn page_now(&self, after: EventCursor, most: usize) -> Option<Answer<EventPage>> {
+        let followed = self.lock();
+        let page = followed.ring.page(after, most).map(Ok);
+        page.or_else(|| followed.has_ended.then(|| Err(closed())))
     }
 
     fn lock(&self) -> MutexGuard<'_, Followed> {
