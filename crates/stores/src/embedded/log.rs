@@ -39,7 +39,7 @@ pub use position::{BatchPlace, Position};
 pub use reader::Reader;
 pub use scan::{Report, TornTail, read, verify};
 pub use segment::SegmentNumber;
-pub(in crate::embedded) use segment::missing;
+pub(in crate::embedded) use segment::{lengths, missing};
 
 use self::reader::OpenFiles;
 use self::scan::Scanned;

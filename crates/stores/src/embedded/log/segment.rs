@@ -13,6 +13,7 @@
 
 use super::error::LogError;
 use crate::embedded::disk::{Disk, DiskFile};
+use std::collections::BTreeMap;
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;
 use std::io;
@@ -130,6 +131,21 @@ pub(super) fn present(disk: &dyn Disk) -> Result<Option<RangeInclusive<SegmentNu
         Some((expected, _)) => Err(missing(expected)),
         None => Ok(Some(oldest..=newest)),
     }
+}
+
+/// How many bytes each segment in the folder has.
+pub(in crate::embedded) fn lengths(
+    disk: &dyn Disk,
+) -> Result<BTreeMap<SegmentNumber, u64>, LogError> {
+    let names = names(disk)?;
+    let numbers = names.iter().filter_map(|name| SegmentNumber::of_file(name));
+    let lengths = numbers.map(|number| {
+        let name = number.file_name();
+        let length = disk.open(&name).and_then(|file| file.length());
+        let failed = |error| LogError::failed(format_args!("looking at {name}"), error);
+        Ok((number, length.map_err(failed)?))
+    });
+    lengths.collect()
 }
 
 pub(in crate::embedded) fn missing(number: SegmentNumber) -> LogError {

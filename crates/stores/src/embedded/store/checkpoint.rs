@@ -13,6 +13,7 @@ use super::segments::Segments;
 use crate::embedded::disk::Disk;
 use crate::embedded::disk::part::Part;
 use crate::embedded::log::{self, Batch, Log, LogError, Report, SegmentNumber, Settings};
+use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
 use tollgate_core::lanes::{Effect, Kept};
@@ -138,7 +139,7 @@ pub(super) fn make(
 fn write(
     disk: &Arc<dyn Disk>,
     number: SegmentNumber,
-    Replay { scheduler, bodies, .. }: &Replay,
+    Replay { scheduler, given, .. }: &Replay,
     wall: Timestamp,
 ) -> Result<u64, LogError> {
     let settings = Settings { segment_bytes: 1 << 30 };
@@ -162,9 +163,9 @@ fn write(
         }
     });
     outcome?;
-    let needed = Segments::of(scheduler.locations(), bodies);
-    for (segment, all) in needed.counted() {
-        batch.push_with(|buffer| records::encode_counted(segment, all, buffer));
+    let needed = Segments::of(scheduler.locations(), given, BTreeMap::new());
+    for (segment, given) in needed.given() {
+        batch.push_with(|buffer| records::encode_given(segment, given, buffer));
     }
     bytes += batch.bytes() as u64;
     log.commit(&mut batch)?;

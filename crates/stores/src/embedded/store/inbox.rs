@@ -19,14 +19,21 @@ pub(super) struct Cargo {
     pub(super) replies: Vec<Reply>,
     /// Some of them wait for nothing but this batch.
     pub(super) is_urgent: bool,
-    /// Calls whose bodies are in the batch, with the offsets of their records.
-    pub(super) bodies: Vec<(CallId, usize)>,
+    /// Calls whose bodies are in the batch.
+    pub(super) bodies: Vec<InBatch>,
     /// Where bodies were that are needed no more once the batch lasts.
     pub(super) freed: Vec<u64>,
     /// What was consumed and answered already.
     pub(super) ahead: Unsynced,
     /// What happened, to be told once the batch lasts.
     pub(super) events: Vec<Event>,
+}
+
+/// Where in a batch the record with a call's body is, and how long it is.
+pub(super) struct InBatch {
+    pub(super) call: CallId,
+    pub(super) offset: usize,
+    pub(super) bytes: usize,
 }
 
 /// What the committer has to say.

@@ -13,7 +13,7 @@ use crate::embedded::committer::Committer;
 use crate::embedded::disk::telling::Telling;
 use crate::embedded::disk::{Disk, FolderError, RealDisk};
 use crate::embedded::history::{History, HistorySettings, Shelf};
-use crate::embedded::log::{Log, LogError, Position, Report, SegmentNumber, Settings};
+use crate::embedded::log::{self, Log, LogError, Position, Report, SegmentNumber, Settings};
 use crate::store::home::Listeners;
 use crate::store::state::State;
 use crate::store::stream::Stream;
@@ -115,8 +115,9 @@ impl Store {
                 replay.journal(position, record)
             })?;
         let retold = replay.take_retold();
-        let Replay { mut scheduler, bodies, .. } = replay;
+        let Replay { mut scheduler, given, .. } = replay;
         checkpoint::remove_others(&*disk, checkpoint)?;
+        let bytes = log::lengths(&*disk)?;
         scheduler.gather(settings.gather);
         // What ended before is nobody's news.
         drop(scheduler.take_freed());
@@ -139,7 +140,7 @@ impl Store {
         let upkeep = Upkeep {
             disk,
             inbox: inbox.clone(),
-            segments: Segments::of(scheduler.locations(), &bodies),
+            segments: Segments::of(scheduler.locations(), &given, bytes),
             checkpoint,
             since: report.bytes,
             every: settings.checkpoint_bytes,

@@ -1,5 +1,6 @@
 //! The records of the journal, from effects and back.
 
+use super::segments::Given;
 use crate::embedded::codec::{self, CodecError, Form};
 use crate::embedded::log::{LogError, Position, Reader, SegmentNumber};
 use std::ops::Range;
@@ -13,6 +14,8 @@ const LOCATED: u8 = 0xF0;
 const MOVED: u8 = 0xF1;
 const COUNTED: u8 = 0xF2;
 const MOVED_IN_ENVELOPE: u8 = 0xF3;
+/// As `COUNTED`, with the length of the bodies' records: earlier releases did not write it.
+const GIVEN: u8 = 0xF4;
 
 /// What is wrong with a record of the store's own that is too short or too long.
 const LENGTH: CodecError =
@@ -35,19 +38,25 @@ pub(super) fn encode_moved(id: CallId, payload: &Payload, buffer: &mut Vec<u8>) 
     buffer.extend(id.0.to_le_bytes());
 }
 
-/// Appends a record that says how many bodies a segment of the journal was given.
-pub(super) fn encode_counted(segment: SegmentNumber, bodies: u64, buffer: &mut Vec<u8>) {
-    buffer.push(COUNTED);
+/// Appends a record that says what bodies a segment of the journal was given.
+pub(super) fn encode_given(segment: SegmentNumber, given: Given, buffer: &mut Vec<u8>) {
+    buffer.push(GIVEN);
     buffer.extend(segment.as_u32().to_le_bytes());
-    buffer.extend(bodies.to_le_bytes());
+    buffer.extend(given.bodies.to_le_bytes());
+    buffer.extend(given.bytes.to_le_bytes());
 }
 
-/// How many bodies a segment was given, if a record says that.
-pub(super) fn counted(record: &[u8]) -> Result<Option<(SegmentNumber, u64)>, CodecError> {
-    let Some((&COUNTED, rest)) = record.split_first() else { return Ok(None) };
-    let (segment, bodies) = rest.split_first_chunk().ok_or(LENGTH)?;
-    let bodies = u64::from_le_bytes(bodies.try_into().map_err(|_| LENGTH)?);
-    Ok(Some((SegmentNumber::new(u32::from_le_bytes(*segment)), bodies)))
+/// What bodies a segment was given, if a record says that.
+pub(super) fn given(record: &[u8]) -> Result<Option<(SegmentNumber, Given)>, CodecError> {
+    let Some((&tag @ (COUNTED | GIVEN), rest)) = record.split_first() else { return Ok(None) };
+    let (segment, rest) = rest.split_first_chunk().ok_or(LENGTH)?;
+    let (bodies, rest) = rest.split_first_chunk().ok_or(LENGTH)?;
+    let bytes = match tag {
+        COUNTED if rest.is_empty() => u64::MAX,
+        _ => u64::from_le_bytes(rest.try_into().map_err(|_| LENGTH)?),
+    };
+    let given = Given { bodies: u64::from_le_bytes(*bodies), bytes };
+    Ok(Some((SegmentNumber::new(u32::from_le_bytes(*segment)), given)))
 }
 
 /// Whether a call's payload is in a record.

@@ -2,6 +2,7 @@
 
 use super::open::OpenError;
 use super::records;
+use super::segments::Given;
 use crate::embedded::history::{BYTES_MAX, WAITING_MAX};
 use crate::embedded::log::{Position, SegmentNumber};
 use std::collections::BTreeMap;
@@ -11,8 +12,8 @@ use tollgate_core::lanes::{Event, Scheduler, Watch};
 #[derive(Debug, Default)]
 pub(super) struct Replay {
     pub(super) scheduler: Scheduler,
-    /// How many bodies each segment of the journal was ever given.
-    pub(super) bodies: BTreeMap<SegmentNumber, u64>,
+    /// The bodies that each segment of the journal was ever given.
+    pub(super) given: BTreeMap<SegmentNumber, Given>,
     /// What happened behind a position of the journal, if that is asked for.
     pub(super) retold: Option<Retold>,
 }
@@ -53,7 +54,7 @@ impl Replay {
     /// A record of the journal.
     pub(super) fn journal(&mut self, position: Position, record: &[u8]) -> Result<(), OpenError> {
         if records::has_payload(record) {
-            *self.bodies.entry(position.segment()).or_default() += 1;
+            self.given.entry(position.segment()).or_default().add(record.len());
         }
         let Some(retold) = &mut self.retold else { return self.replay(position, record) };
         if position > retold.after {
@@ -88,10 +89,10 @@ impl Replay {
         position: Position,
         record: &[u8],
     ) -> Result<(), OpenError> {
-        let counted = records::counted(record);
-        match counted.map_err(|error| OpenError::record(position, error))? {
-            Some((segment, bodies)) => {
-                self.bodies.insert(segment, bodies);
+        let given = records::given(record);
+        match given.map_err(|error| OpenError::record(position, error))? {
+            Some((segment, given)) => {
+                self.given.insert(segment, given);
                 Ok(())
             }
             None => self.replay(position, record),

@@ -5,7 +5,7 @@
 //! answer is sent when all that it saw and did lasts.
 
 use super::events::Audience;
-use super::inbox::{Cargo, Expected, Inbox, News, Sent, Waiting};
+use super::inbox::{Cargo, Expected, InBatch, Inbox, News, Sent, Waiting};
 use super::lingering::Lingering;
 use super::records;
 use super::upkeep::{OldBody, Upkeep, UpkeepNews};
@@ -234,7 +234,8 @@ impl Writer {
             let offset = self.batch.push_with(|buffer| records::encode(effect, buffer));
             match effect {
                 Effect::Accepted { id, call, .. } => {
-                    self.cargo.bodies.push((*id, offset));
+                    let bytes = self.batch.bytes() - offset;
+                    self.cargo.bodies.push(InBatch { call: *id, offset, bytes });
                     self.state.bodies.insert(*id, std::mem::take(&mut call.payload));
                 }
                 Effect::Ended { id, end } => self.state.note_end(*id, *end),
@@ -324,8 +325,9 @@ impl Writer {
                 for body in freed {
                     self.upkeep.segments.free(Position::from_bits(body));
                 }
-                for (id, offset) in bodies {
-                    self.locate(id, place.position(offset));
+                self.upkeep.segments.grow(place.segment(), bytes);
+                for InBatch { call, offset, bytes } in bodies {
+                    self.locate(call, place.position(offset), bytes);
                 }
             }
             News::Refused(Refused { error: LogError::Full { .. }, batch }, cargo) => {
@@ -343,13 +345,13 @@ impl Writer {
     }
 
     /// Notes where a body is now, unless its call has ended.
-    fn locate(&mut self, id: CallId, body: Position) {
+    fn locate(&mut self, id: CallId, body: Position, bytes: usize) {
         self.state.bodies.note_logged(id);
         let Some(before) = self.state.scheduler.locate(id, body.to_bits()) else { return };
         if before != 0 {
             self.upkeep.segments.free(Position::from_bits(before));
         }
-        self.upkeep.segments.add(body);
+        self.upkeep.segments.add(body, bytes);
     }
 
     /// Begins a checkpoint if one is due.
@@ -432,7 +434,8 @@ impl Writer {
             return;
         }
         let offset = self.batch.push_with(|buffer| records::encode_moved(id, &payload, buffer));
-        self.cargo.bodies.push((id, offset));
+        let bytes = self.batch.bytes() - offset;
+        self.cargo.bodies.push(InBatch { call: id, offset, bytes });
         if self.batch.bytes() >= BATCH_BYTES_MAX && self.held.is_empty() && self.failed.is_none() {
             self.hand_over();
         }

@@ -1,10 +1,10 @@
 //! Checkpoints are made, old segments go, and bodies that are still needed move.
 
 use super::{Machine, enqueue, queue, wait};
-use tollgate_core::Span;
 use tollgate_core::contract::Lanes;
 use tollgate_core::contract::conformance::MetersStage;
-use tollgate_core::lanes::{Act, Claim, Claimed, Settle, Settlement};
+use tollgate_core::lanes::{Act, Claim, Claimed, Revision, Settle, Settlement, Write};
+use tollgate_core::{Key, Span};
 
 /// More rounds than it ever takes.
 const ROUNDS: usize = 20_000;
@@ -69,6 +69,31 @@ fn a_body_that_is_needed_for_long_moves_and_comes_back_whole() {
     let again = machine.claim(2);
     assert_eq!(again.len(), 1);
     assert_eq!((again[0].started.lease.call, again[0].payload.body().len()), (held.call, 1_234));
+}
+
+#[test]
+fn a_body_that_stays_does_not_keep_all_that_is_written_behind_it() {
+    for restarts in [false, true] {
+        let mut machine = Machine::new(1);
+        machine.define();
+        assert!(wait(machine.store().act(vec![enqueue(100)])).unwrap()[0].is_ok());
+        let oldest = machine.segments().remove(0);
+        let mut revision = Revision(0);
+        let is_dropped = (0..ROUNDS).any(|round| {
+            let key = Key::new("record").unwrap();
+            let write = vec![Write { key, expected: revision, bytes: Some([7; 300].into()) }];
+            let act = Act { write, ..Act::default() };
+            revision =
+                wait(machine.store().act(vec![act])).unwrap()[0].as_ref().unwrap().written[0];
+            if restarts && round % 40 == 39 {
+                machine.store = None;
+                machine.start();
+            }
+            !machine.segments().contains(&oldest)
+        });
+        assert!(is_dropped, "{restarts}: {:?}", machine.segments());
+        assert_eq!(machine.claim(1)[0].payload.body(), [7; 100]);
+    }
 }
 
 #[test]
