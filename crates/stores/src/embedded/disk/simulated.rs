@@ -12,6 +12,7 @@ use self::content::Content;
 use self::folder::{Change, Folder};
 use self::random::Random;
 use super::{Disk, DiskFile, FolderError};
+use rustix::io::Errno;
 use std::collections::BTreeMap;
 use std::io;
 use std::path::PathBuf;
@@ -36,6 +37,8 @@ pub enum Fault {
     DiskStaysFull,
     /// The next file whose name begins so is not created, because the disk is full.
     NoSpaceFor(&'static str),
+    /// The next file is not created, because as many are open as may be.
+    TooManyFiles,
     /// Who creates the next file whose name begins so panics.
     PanicsAt(&'static str),
     /// The power goes during an operation that changes something; every one after it fails, until
@@ -76,6 +79,7 @@ impl Host {
             Fault::DiskFull(operations) => faults.disk_full = Some(operations),
             Fault::DiskStaysFull => faults.stays_full = true,
             Fault::NoSpaceFor(prefix) => faults.no_space_for = Some(prefix),
+            Fault::TooManyFiles => faults.too_many_files = true,
             Fault::PanicsAt(prefix) => faults.panics_at = Some(prefix),
             Fault::PowerCut(operations) => faults.power_cut = Some(operations),
         }
@@ -140,6 +144,7 @@ struct Faults {
     disk_full: Option<u64>,
     stays_full: bool,
     no_space_for: Option<&'static str>,
+    too_many_files: bool,
     panics_at: Option<&'static str>,
     power_cut: Option<u64>,
 }
@@ -175,6 +180,9 @@ impl State {
         let is_full = is_named(&mut self.faults.no_space_for, name) || self.faults.stays_full;
         if is_full || is_due(&mut self.faults.disk_full) {
             return Err(io::ErrorKind::StorageFull.into());
+        }
+        if std::mem::take(&mut self.faults.too_many_files) {
+            return Err(Errno::MFILE.into());
         }
         assert!(!is_named(&mut self.faults.panics_at, name), "a panic was planned for {name}");
         let id = self.contents.len();

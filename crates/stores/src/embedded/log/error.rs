@@ -2,6 +2,7 @@
 
 use super::position::Position;
 use super::segment::VERSION;
+use rustix::io::Errno;
 use std::fmt::Display;
 use std::io;
 use std::sync::Arc;
@@ -10,8 +11,8 @@ use std::sync::Arc;
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum LogError {
-    /// The disk has no space. The log is as it was: make room and commit again.
-    #[error("the disk is full and the journal as it was: make room and try again ({source})")]
+    /// The disk has no space, or the system no file to open. The log is as it was: make room and commit again.
+    #[error("there is no room, and the journal is as it was: make some and try again ({source})")]
     Full {
         /// What the system said.
         source: Arc<io::Error>,
@@ -85,14 +86,20 @@ impl LogError {
 
     /// For an act that can fail for want of space and leaves behind nothing that cannot be undone.
     pub(in crate::embedded) fn full_or_failed(doing: impl Display, source: io::Error) -> Self {
-        use io::ErrorKind::{QuotaExceeded, StorageFull};
-        match source.kind() {
-            StorageFull | QuotaExceeded => Self::Full { source: Arc::new(source) },
-            _ => Self::failed(doing, source),
-        }
+        let has_room = !is_full(source.kind()) && !has_no_file(&source);
+        if has_room { Self::failed(doing, source) } else { Self::Full { source: Arc::new(source) } }
     }
 
     pub(in crate::embedded) fn corrupt(file: String, offset: u64, found: impl Display) -> Self {
         Self::Corrupt { file, offset, found: found.to_string() }
     }
+}
+
+fn is_full(kind: io::ErrorKind) -> bool {
+    matches!(kind, io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
+}
+
+/// Whether as many files are open as may be: by this process or by all, and likely not for long.
+fn has_no_file(error: &io::Error) -> bool {
+    matches!(Errno::from_io_error(error), Some(Errno::MFILE | Errno::NFILE))
 }

@@ -15,6 +15,8 @@ use crate::store::TimeSource;
 use crate::store::command::{Kind, Reply};
 use crate::store::state::State;
 use std::collections::VecDeque;
+use std::io;
+use std::io::ErrorKind::{QuotaExceeded, StorageFull};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tollgate_core::contract::StoreError;
@@ -49,8 +51,8 @@ pub(super) struct Writer {
     lingering: Lingering,
     /// Something was changed by who sent more with it, and no claim that lingers yet: that would tell it.
     is_unclaimed: bool,
-    /// The disk had no room: until then it is not tried again, and nothing new is done.
-    full_until: Option<Instant>,
+    /// There was no room: nothing new is done until it was tried again.
+    full: Option<NoRoom>,
     failed: Option<StoreError>,
 }
 
@@ -64,7 +66,7 @@ impl Writer {
     ) -> Self {
         let inbox = upkeep.inbox.clone();
         let (batch, cargo, held) = (committer.batch(), Cargo::default(), VecDeque::new());
-        let (effects, full_until, failed) = (Vec::new(), None, None);
+        let (effects, full, failed) = (Vec::new(), None, None);
         let lingering = Lingering::default();
         Self {
             state,
@@ -81,7 +83,7 @@ impl Writer {
             held,
             lingering,
             is_unclaimed: false,
-            full_until,
+            full,
             failed,
         }
     }
@@ -97,8 +99,8 @@ impl Writer {
         self.submit();
         loop {
             let is_waiting = !self.held.is_empty() && self.submitted == 0;
-            let retry = self.full_until.filter(|_| is_waiting);
-            let retry = retry.map(|until| until.saturating_duration_since(elapsing()));
+            let retry = self.full.as_ref().filter(|_| is_waiting);
+            let retry = retry.map(|full| full.until.saturating_duration_since(elapsing()));
             let again = self.lingering.wait(|| (self.now)(), elapsing());
             let at_most = retry.into_iter().chain(again).min();
             let Waiting { commands, news, is_closed, .. } =
@@ -133,7 +135,7 @@ impl Writer {
     /// commit costs as much as the commit.
     fn expected(&self) -> Expected {
         let is_written = self.batch.is_empty() && self.cargo.replies.is_empty();
-        let is_well = self.full_until.is_none() && self.held.is_empty() && self.failed.is_none();
+        let is_well = self.full.is_none() && self.held.is_empty() && self.failed.is_none();
         let is_upkept = self.upkeep.since.saturating_add(self.submitted_bytes) < self.upkeep.every;
         match self.submitted {
             0 => Expected::Nothing,
@@ -188,9 +190,11 @@ impl Writer {
             let reply = command.perform(&mut self.state, (self.now)());
             return reply(Ok(()));
         }
-        let (kind, is_full) = (command.kind(), self.full_until.is_some());
-        if is_full && (kind != Kind::Renew || self.held.len() > HELD_MAX) {
-            return command.refuse(full());
+        let (kind, is_full) = (command.kind(), self.full.is_some());
+        if let Some(full) = &self.full
+            && (kind != Kind::Renew || self.held.len() > HELD_MAX)
+        {
+            return command.refuse(full.error.clone());
         }
         let reply = self.attempt(Sent { command, ..sent });
         self.record();
@@ -319,7 +323,7 @@ impl Writer {
                 let Cargo { bodies, freed, ahead, .. } = cargo;
                 self.state.slices.lasts(ahead);
                 self.arrived();
-                self.full_until = None;
+                self.full = None;
                 self.audience.listeners.condition.is_well();
                 self.upkeep.since += bytes as u64;
                 for body in freed {
@@ -330,10 +334,14 @@ impl Writer {
                     self.locate(call, place.position(offset), bytes);
                 }
             }
-            News::Refused(Refused { error: LogError::Full { .. }, batch }, cargo) => {
+            // Once it has failed, there is no more trying.
+            News::Refused(Refused { error: LogError::Full { source }, batch }, cargo)
+                if self.failed.is_none() =>
+            {
                 self.arrived();
-                self.full_until = Some(elapsing() + FULL_RETRY);
-                self.audience.listeners.condition.is_in_trouble(full());
+                let error = full(&source);
+                self.audience.listeners.condition.is_in_trouble(error.clone());
+                self.full = Some(NoRoom { until: elapsing() + FULL_RETRY, error });
                 self.held.push_back((batch, cargo));
             }
             News::Refused(Refused { error, .. }, cargo) => {
@@ -455,7 +463,7 @@ impl Writer {
 
     /// A full disk: what was done in memory is kept and tried again, and nothing new is done.
     fn try_again(&mut self) {
-        let is_due = self.full_until.is_none_or(|until| elapsing() >= until);
+        let is_due = self.full.as_ref().is_none_or(|full| elapsing() >= full.until);
         if self.held.is_empty() || !is_due || self.submitted > 0 || self.failed.is_some() {
             return;
         }
@@ -481,6 +489,14 @@ impl Writer {
     }
 }
 
+/// Nothing could be written for want of room.
+struct NoRoom {
+    /// How long that is left alone.
+    until: Instant,
+    /// What is said to who comes meanwhile.
+    error: StoreError,
+}
+
 /// Leaves nobody waiting, also if the writer panics.
 struct Ends(Arc<Inbox>, Audience);
 
@@ -497,6 +513,12 @@ fn elapsing() -> Instant {
     Instant::now()
 }
 
-fn full() -> StoreError {
-    StoreError::Full { reason: "the disk has no space: free some, it is tried again".to_owned() }
+fn full(source: &io::Error) -> StoreError {
+    let reason = match source.kind() {
+        StorageFull | QuotaExceeded => {
+            "the disk has no space: free some, it is tried again".to_owned()
+        }
+        _ => format!("{source}: close some or raise how many there may be, it is tried again"),
+    };
+    StoreError::Full { reason }
 }

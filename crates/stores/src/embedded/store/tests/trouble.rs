@@ -67,3 +67,13 @@ fn upkeep_that_panicked_is_tried_again() {
     machine.host.plan(Fault::PanicsAt("checkpoint-"));
     machine.live_until(Machine::has_checkpoint);
 }
+
+#[test]
+fn a_moment_without_files_to_open_is_waited_for() {
+    let machine = Machine::new(1);
+    machine.define();
+    let segments = machine.segments().len();
+    machine.host.plan(Fault::TooManyFiles);
+    machine.live_until(|machine| machine.segments().len() > segments);
+    assert_eq!(machine.store().takes_writes(), Ok(()));
+}
