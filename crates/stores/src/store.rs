@@ -30,7 +30,7 @@ use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::Arc;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 use tollgate_core::contract::{Answer, StoreError};
-use tollgate_core::lanes::{CallId, Payload, Scheduler};
+use tollgate_core::lanes::{CallId, Scheduler};
 use tollgate_core::{Now, Span};
 
 /// Something for each call.
@@ -164,11 +164,11 @@ impl Store {
         let (mut bodies, mut unread) = (Vec::with_capacity(wanted.len()), VecDeque::new());
         for (place, (id, at)) in wanted.into_iter().enumerate() {
             bodies.push(match at {
-                BodyAt::Here(body) => Ok(Some(body)),
-                BodyAt::Gone => Ok(None),
+                BodyAt::Here(body) => Ok(Body::There(body)),
+                BodyAt::Gone => Ok(Body::Gone),
                 BodyAt::Home(kept) => {
                     unread.push_back((place, (id, kept)));
-                    Ok(None)
+                    Ok(Body::Gone)
                 }
             });
         }
@@ -180,7 +180,7 @@ impl Store {
                 let Some((place, before)) = unread.pop_front() else { break };
                 bytes += length(&body);
                 bodies[place] = match body {
-                    Ok(None) => self.read_again(before).await,
+                    Ok(Body::Gone) => self.read_again(before).await,
                     read => read,
                 };
             }
@@ -201,18 +201,18 @@ impl Store {
     async fn read_again(&self, (id, mut before): (CallId, u64)) -> Answer<Body> {
         loop {
             let at = match self.tell(Kind::Look, move |state, _| state.body(id)).await? {
-                BodyAt::Gone => return Ok(None),
-                BodyAt::Here(body) => return Ok(Some(body)),
+                BodyAt::Gone => return Ok(Body::Gone),
+                BodyAt::Here(body) => return Ok(Body::There(body)),
                 BodyAt::Home(at) => at,
             };
             if at == before {
                 let reason = format!("the body of call {} is not where it should be", id.0);
-                return Err(StoreError::Failed { reason });
+                return Ok(Body::Damaged(reason));
             }
             before = at;
             if let Some(body) = self.home.read(&[(id, at)], usize::MAX).await.pop() {
                 match body {
-                    Ok(None) => {}
+                    Ok(Body::Gone) => {}
                     read => return read,
                 }
             }
@@ -221,7 +221,7 @@ impl Store {
 }
 
 fn length(body: &Answer<Body>) -> usize {
-    body.iter().flatten().map(Payload::bytes).sum()
+    body.as_ref().map_or(0, Body::bytes)
 }
 
 pub(crate) fn closed() -> StoreError {

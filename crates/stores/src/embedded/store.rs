@@ -34,7 +34,7 @@ use std::future::ready;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use tollgate_core::contract::{Answer, HistoryPage, HistoryQuery, StoreError};
-use tollgate_core::lanes::{CallId, Event, Payload};
+use tollgate_core::lanes::{CallId, Event};
 use tollgate_core::{Now, Span};
 
 /// A folder, as the home of a store.
@@ -95,12 +95,14 @@ impl Folder {
                 break;
             }
             let body = match records::payload(&self.reader, Position::from_bits(*at)) {
-                Ok(body) => Ok(Some(body)),
+                Ok(body) => Ok(Body::There(body)),
                 // It moved, and the segment it was in is gone.
-                Err(LogError::Absent { .. }) => Ok(None),
-                Err(error) => Err(unread(error)),
+                Err(LogError::Absent { .. }) => Ok(Body::Gone),
+                Err(error @ LogError::Corrupt { .. }) => Ok(Body::Damaged(error.to_string())),
+                // Such as that no more files can be opened.
+                Err(error) => Err(StoreError::Unreachable { reason: error.to_string() }),
             };
-            bytes += body.iter().flatten().map(Payload::bytes).sum::<usize>();
+            bytes += body.as_ref().map_or(0, Body::bytes);
             bodies.push(body);
         }
         bodies

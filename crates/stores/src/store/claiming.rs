@@ -1,7 +1,7 @@
 //! Claims on their way to the home and back: one that finds nothing may linger there.
 
-use super::command::{Command, HandedOut, Kind, Reply};
-use super::home::Commands;
+use super::command::{Command, HandedOut, Kind, Reply, Unowned};
+use super::home::{Body, Commands};
 use super::state::{BodyAt, State};
 use super::{Store, closed};
 use std::sync::Arc;
@@ -39,18 +39,26 @@ impl Store {
         let mut bodies = bodies.into_iter();
         for started in starts {
             match bodies.next() {
-                Some(Ok(Some(payload))) => claimed.push(Claimed { started, payload }),
+                Some(Ok(Body::There(payload))) => claimed.push(Claimed { started, payload }),
                 // It ended meanwhile.
-                Some(Ok(None)) => {}
+                Some(Ok(Body::Gone)) => {}
+                Some(Ok(Body::Damaged(damage))) => {
+                    tracing::error!(
+                        call = started.lease.call.0,
+                        damage,
+                        "a call is given up: its body is damaged"
+                    );
+                    unread.push(Unowned { damage: Some(damage), ..Unowned::of(&started) });
+                }
                 Some(Err(error)) => {
-                    unread.push((started.lease, started.at));
+                    unread.push(Unowned::of(&started));
                     failed = Some(error);
                 }
-                None => unread.push((started.lease, started.at)),
+                None => unread.push(Unowned::of(&started)),
             }
         }
         // Those that are too much or cannot be read go back as this ends; the others have an owner now.
-        handed_out.leases = unread;
+        handed_out.starts = unread;
         match failed {
             Some(error) if claimed.is_empty() => Err(error),
             _ => Ok((claimed, goes_on)),
@@ -85,8 +93,8 @@ impl Claiming {
         let Self { commands, reply, permit, .. } = self;
         let calls = starts.iter().map(|started| started.lease.call);
         let bodies = calls.map(|call| (call, state.body(call))).collect();
-        let leases = starts.iter().map(|started| (started.lease, started.at)).collect();
-        let handed_out = HandedOut { commands, leases };
+        let unowned = starts.iter().map(Unowned::of).collect();
+        let handed_out = HandedOut { commands, starts: unowned };
         let over = HandedOver { starts, bodies, handed_out, goes_on };
         Box::new(move |outcome| {
             // Whoever asked may have gone.

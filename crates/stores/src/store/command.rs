@@ -5,7 +5,7 @@ use super::state::State;
 use std::sync::Arc;
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
 use tollgate_core::contract::{Answer, StoreError};
-use tollgate_core::lanes::{Act, Lease, Settle, Settlement};
+use tollgate_core::lanes::{Act, Lease, Settle, Settlement, Started};
 use tollgate_core::{Now, Timestamp};
 
 /// When a command is answered.
@@ -95,15 +95,40 @@ where
 /// started: nobody will settle them.
 pub(crate) struct HandedOut {
     pub(crate) commands: Arc<dyn Commands>,
-    /// With when each was started.
-    pub(crate) leases: Vec<(Lease, Timestamp)>,
+    pub(crate) starts: Vec<Unowned>,
+}
+
+/// A start that nobody has.
+#[derive(Debug, Clone)]
+pub(crate) struct Unowned {
+    pub(crate) lease: Lease,
+    pub(crate) at: Timestamp,
+    /// Why nobody will ever read the body, if that is so: the call is given up. Handed back it would come again and
+    /// again, and keep those behind it waiting.
+    pub(crate) damage: Option<String>,
+}
+
+impl Unowned {
+    pub(crate) fn of(started: &Started) -> Self {
+        Self { lease: started.lease, at: started.at, damage: None }
+    }
+
+    fn settle(&self) -> Settle {
+        match &self.damage {
+            None => Settle::new(self.lease, Settlement::Release),
+            Some(damage) => {
+                let report = damage.as_bytes().into();
+                Settle { report, ..Settle::new(self.lease, Settlement::Dead) }
+            }
+        }
+    }
 }
 
 impl Drop for HandedOut {
     fn drop(&mut self) {
-        if !self.leases.is_empty() {
-            let (commands, leases) = (self.commands.clone(), std::mem::take(&mut self.leases));
-            self.commands.take(Box::new(HandBack { commands, leases, tries: HAND_BACK_TRIES }));
+        if !self.starts.is_empty() {
+            let (commands, starts) = (self.commands.clone(), std::mem::take(&mut self.starts));
+            self.commands.take(Box::new(HandBack { commands, starts, tries: HAND_BACK_TRIES }));
         }
     }
 }
@@ -115,7 +140,7 @@ const HAND_BACK_TRIES: u32 = 20;
 /// A command that nobody waits for.
 struct HandBack {
     commands: Arc<dyn Commands>,
-    leases: Vec<(Lease, Timestamp)>,
+    starts: Vec<Unowned>,
     tries: u32,
 }
 
@@ -125,20 +150,20 @@ impl Command for HandBack {
     }
 
     fn perform(self: Box<Self>, state: &mut State, now: Now) -> Reply {
-        let Self { commands, leases, tries } = *self;
-        for (lease, at) in leases.iter().copied() {
+        let Self { commands, starts, tries } = *self;
+        for start in &starts {
             // A start that did not last was never there, and another may have a lease of the same name.
-            if state.scheduler.started_at(lease) != Some(at) {
+            if state.scheduler.started_at(start.lease) != Some(start.at) {
                 continue;
             }
-            let settle = vec![Settle::new(lease, Settlement::Release)];
+            let settle = vec![start.settle()];
             // Lost in between, it waits already.
             let _ = state.scheduler.act(Act { settle, ..Act::default() }, now);
         }
         Box::new(move |outcome| {
             // It was undone with all that was done beside it: they are still held.
             if outcome.is_err() && tries > 1 {
-                let again = HandBack { commands: commands.clone(), leases, tries: tries - 1 };
+                let again = HandBack { commands: commands.clone(), starts, tries: tries - 1 };
                 commands.take(Box::new(again));
             }
         })
@@ -175,8 +200,9 @@ mod tests {
         let (taken, mut state) = (Arc::<Taken>::default(), State::without_slices());
         let now = Now::both(Timestamp::default());
         let lost = || StoreError::Unreachable { reason: "it is gone".to_owned() };
-        let leases = vec![(Lease { call: CallId(1), token: 1 }, now.at)];
-        drop(HandedOut { commands: taken.clone(), leases });
+        let lease = Lease { call: CallId(1), token: 1 };
+        let starts = vec![Unowned { lease, at: now.at, damage: None }];
+        drop(HandedOut { commands: taken.clone(), starts });
         let mut tries = 0;
         loop {
             let Some(command) = taken.0.lock().unwrap().pop() else { break };

@@ -2,12 +2,13 @@
 
 use super::Store;
 use super::command::Kind;
+use super::home::Body;
 use super::state::State;
 use tollgate_core::contract::{
     Among, Answer, Ask, AskError, BusyLanes, BusyMeters, CallView, CallsQuery, Configure,
     ConfigureError, Cost, EventCursor, EventPage, HistoryPage, HistoryQuery, LaneState, Lanes,
     LimitView, MeterError, MeterName, MeterPage, MeterState, Meters, Onward, Paid, QueueState,
-    Receipt, ReceiptError, Totals, Woken,
+    Receipt, ReceiptError, StoreError, Totals, Woken,
 };
 use tollgate_core::lanes::{
     Act, ActError, Acted, CallId, Claim, Claimed, End, Event, Explanation, Lease, Payload,
@@ -290,7 +291,13 @@ impl Lanes for Store {
             state.scheduler.advance(now);
             calls.iter().map(|id| (*id, state.body(*id))).collect::<Vec<_>>()
         });
-        self.bodies(found.await?, usize::MAX).await.into_iter().collect()
+        let bodies = self.bodies(found.await?, usize::MAX).await.into_iter();
+        let payloads = bodies.map(|body| match body? {
+            Body::There(payload) => Ok(Some(payload)),
+            Body::Gone => Ok(None),
+            Body::Damaged(reason) => Err(StoreError::Failed { reason }),
+        });
+        payloads.collect()
     }
 
     async fn meters(

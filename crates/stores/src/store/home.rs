@@ -48,8 +48,24 @@ pub(crate) trait Home: Send + Sync {
     fn oldest_transaction(&self) -> Option<Span>;
 }
 
-/// A body that was looked for: `None` if it is not there any more.
-pub(crate) type Body = Option<Payload>;
+/// A body that was looked for.
+#[derive(Debug, Clone)]
+pub(crate) enum Body {
+    There(Payload),
+    /// Not there any more.
+    Gone,
+    /// It should be there, and what is there is something else: why it will never be read.
+    Damaged(String),
+}
+
+impl Body {
+    pub(crate) fn bytes(&self) -> usize {
+        match self {
+            Self::There(payload) => payload.bytes(),
+            Self::Gone | Self::Damaged(_) => 0,
+        }
+    }
+}
 
 /// Takes commands, to be done in this order.
 pub(crate) trait Commands: Send + Sync {

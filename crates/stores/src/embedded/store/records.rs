@@ -161,10 +161,18 @@ fn place(start: &[u8]) -> Option<(Form, Range<usize>)> {
 /// The payload in the record at a position.
 pub(super) fn payload(reader: &Reader, position: Position) -> Result<Payload, LogError> {
     let start = reader.read_up_to(position, START_BYTES)?;
-    let Some((form, range)) = place(&start) else { return Ok(Payload::default()) };
-    let read = match start.get(range.clone()) {
-        Some(bytes) => form.read(bytes),
-        None => reader.read(position, range.end)?.get(range).and_then(|bytes| form.read(bytes)),
-    };
-    Ok(read.unwrap_or_default())
+    let read = place(&start).map(|(form, range)| {
+        Ok(match start.get(range.clone()) {
+            Some(bytes) => form.read(bytes),
+            None => {
+                let record = reader.read(position, range.end)?;
+                record.get(range).and_then(|bytes| form.read(bytes))
+            }
+        })
+    });
+    // Handed out as if there were none, it would be taken for what was enqueued.
+    read.transpose()?.flatten().ok_or_else(|| {
+        let found = "the body of a call should be there, and is not";
+        LogError::corrupt(position.segment().file_name(), u64::from(position.offset()), found)
+    })
 }

@@ -45,7 +45,7 @@ impl Bodies {
             wanted = rest;
             match self.read_in_time(some).await {
                 Ok(read) => {
-                    bytes += read.iter().flatten().map(Payload::bytes).sum::<usize>();
+                    bytes += read.iter().map(Body::bytes).sum::<usize>();
                     bodies.extend(read.into_iter().map(Ok));
                 }
                 Err(error) => bodies.extend(some.iter().map(|_| Err(error.clone()))),
@@ -74,12 +74,11 @@ impl Bodies {
         let mut found = HashMap::with_capacity(rows.len());
         for row in rows {
             let payload: &[u8] = row.try_get(1).map_err(fault::of)?;
-            let payload = Payload::from_kept(payload).ok_or_else(|| StoreError::Failed {
-                reason: "a payload cannot be read: its row was changed".to_owned(),
-            })?;
-            found.insert(row.try_get::<_, i64>(0).map_err(fault::of)?, payload);
+            let changed = || Body::Damaged("its row in PostgreSQL was changed".to_owned());
+            let body = Payload::from_kept(payload).map_or_else(changed, Body::There);
+            found.insert(row.try_get::<_, i64>(0).map_err(fault::of)?, body);
         }
-        Ok(ids.iter().map(|id| found.remove(id)).collect())
+        Ok(ids.iter().map(|id| found.remove(id).unwrap_or(Body::Gone)).collect())
     }
 }
 

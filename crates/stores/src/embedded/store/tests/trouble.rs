@@ -5,7 +5,7 @@ use super::{Machine, enqueue, wait};
 use crate::embedded::disk::simulated::Fault;
 use tollgate_core::contract::conformance::MetersStage;
 use tollgate_core::contract::{Lanes, StoreError};
-use tollgate_core::lanes::Act;
+use tollgate_core::lanes::{Act, End, What};
 
 /// More calls than are made before the second checkpoint.
 const ROUNDS: usize = 2_000;
@@ -76,4 +76,30 @@ fn a_moment_without_files_to_open_is_waited_for() {
     machine.host.plan(Fault::TooManyFiles);
     machine.live_until(|machine| machine.segments().len() > segments);
     assert_eq!(machine.store().takes_writes(), Ok(()));
+}
+
+#[test]
+fn a_call_whose_body_is_damaged_is_given_up_and_holds_up_no_other() {
+    let mut machine = Machine::new(1);
+    machine.define();
+    let answers = wait(machine.store().act(vec![enqueue(200), enqueue(201)])).unwrap();
+    let [damaged, other] = [0, 1].map(|at| answers[at].as_ref().unwrap().enqueued[0]);
+    machine.store = None;
+    machine.start();
+    // What is in the segments read at the start is in memory no more.
+    let name = machine.segments().remove(0);
+    let bytes = machine.host.files().remove(&name).unwrap();
+    let body = bytes.windows(200).position(|window| window == [7; 200]).unwrap();
+    // The tag of its record.
+    machine.host.flip(&name, (body - 5) * 8 + 7);
+    let claimed: Vec<_> = (0..2).flat_map(|_| machine.claim(2)).collect();
+    let calls: Vec<_> = claimed.iter().map(|claimed| claimed.started.lease.call).collect();
+    assert_eq!(calls, [other]);
+    let events = wait(machine.store().histories(vec![damaged])).unwrap().remove(0);
+    let report = events.iter().find_map(|event| match &event.what {
+        What::Settled { report, .. } => Some(String::from_utf8_lossy(report).into_owned()),
+        _ => None,
+    });
+    assert!(report.is_some_and(|report| report.contains("is damaged at offset")), "{events:?}");
+    assert_eq!(wait(machine.store().ends(vec![damaged])).unwrap(), [Some(End::Dead)]);
 }
