@@ -425,4 +425,9 @@ impl Call {
     fn never_started(&self) -> bool {
         self.is_waiting() && !self.came_back
     }
+
+    /// Whether its time counts: it waits, and no attempt of it counts.
+    fn may_expire(&self) -> bool {
+        self.is_waiting() && self.attempts == Attempts::default()
+    }
 }

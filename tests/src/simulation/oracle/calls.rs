@@ -48,9 +48,13 @@ impl Call {
         rank(self) < rank(other)
     }
 
-    /// It never started, and its time is over.
+    /// It waits, no attempt of it counts, and its time is over.
     pub(super) fn is_too_old(&self, now: Now) -> bool {
-        !self.has_started && self.new.expires.is_some_and(|expires| expires <= now.wall)
+        self.may_expire() && self.new.expires.is_some_and(|expires| expires <= now.wall)
+    }
+
+    fn may_expire(&self) -> bool {
+        self.flight.is_none() && self.attempts == Attempts::default()
     }
 
     /// Whether something becomes of it by itself.
@@ -154,6 +158,10 @@ impl Oracle {
         match (call.is_cancelled, is_dead) {
             (true, _) => self.end(id, End::Cancelled),
             (false, true) => self.end(id, End::Dead),
+            (false, false) if call.may_expire() && call.new.expires.is_some() => {
+                self.restless.insert(id);
+                self.advanced = None;
+            }
             (false, false) => {}
         }
     }

@@ -105,7 +105,6 @@ macro_rules! lanes_conformance {
                 a_newer_call_takes_the_place_of_the_one_it_supersedes,
                 a_call_that_was_started_is_not_superseded,
                 a_call_that_is_handed_back_expires_as_one_that_never_started,
-                a_call_that_is_handed_back_is_superseded_and_keeps_its_place,
                 a_delayed_call_supersedes_and_takes_no_place_over;
             turns:
                 a_limit_shared_by_two_lanes_alternates_between_them,

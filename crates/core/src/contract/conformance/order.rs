@@ -186,22 +186,6 @@ pub async fn a_call_that_is_handed_back_expires_as_one_that_never_started(stage:
     assert_eq!(world.end(late).await, Some(End::Expired));
 }
 
-pub async fn a_call_that_is_handed_back_is_superseded_and_keeps_its_place(stage: impl Stage) {
-    let mut world = World::new(stage).await;
-    let newer = NewCall { supersedes: Some(key("k")), ..call("strict", "a") };
-    let old = world.enqueue(newer.clone()).await;
-    let behind = world.enqueue(call("strict", "a")).await;
-    world.claim("strict", 1).await;
-    world.settle(old, Settlement::Release).await;
-    let new = world.enqueue(newer).await;
-    assert_eq!(world.end(old).await, Some(End::Superseded));
-    assert_eq!(world.claim("strict", 2).await, [new], "it has the place of the one before");
-    world.settle(new, Settlement::Release).await;
-    assert_eq!(world.claim("strict", 2).await, [new]);
-    world.settle(new, Settlement::Done).await;
-    assert_eq!(world.claim("strict", 2).await, [behind]);
-}
-
 pub async fn a_delayed_call_supersedes_and_takes_no_place_over(stage: impl Stage) {
     let mut world = World::new(stage).await;
     let supersedes = Some(key("k"));

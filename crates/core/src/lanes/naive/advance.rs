@@ -2,7 +2,7 @@
 
 use super::ways::stands_at;
 use super::{Call, Naive, State};
-use crate::lanes::call::{Attempts, CallId, DeathCause, End};
+use crate::lanes::call::{CallId, DeathCause, End};
 use crate::time::{Now, Timestamp};
 
 impl Naive {
@@ -11,7 +11,7 @@ impl Naive {
         self.latest = now;
         self.level();
         self.join_what_is_due(now);
-        self.expire_what_never_started(now);
+        self.expire(now);
         self.expire_leases(now);
         self.end_backoffs(now);
         self.dedupes.retain(|_, (_, until)| *until > now.at);
@@ -45,10 +45,10 @@ impl Naive {
         }
     }
 
-    fn expire_what_never_started(&mut self, now: Now) {
+    fn expire(&mut self, now: Now) {
         let is_old = |call: &&Call| call.new.expires.is_some_and(|expires| expires <= now.wall);
-        let unstarted = self.calls.values().filter(|call| call.never_started());
-        let expired: Vec<CallId> = unstarted.filter(is_old).map(|call| call.id).collect();
+        let unmade = self.calls.values().filter(|call| call.may_expire());
+        let expired: Vec<CallId> = unmade.filter(is_old).map(|call| call.id).collect();
         for id in expired {
             self.end_call(id, End::Expired);
         }
@@ -106,8 +106,7 @@ impl Naive {
             self.die(id, cause, now);
         } else {
             call.state = State::Waiting;
-            // Handed back before any attempt counts, it is as one that never started.
-            call.came_back = call.attempts != Attempts::default();
+            call.came_back = true;
             call.backoff = Some(eligible).filter(|until| *until > now.at);
         }
     }

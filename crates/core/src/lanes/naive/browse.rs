@@ -122,7 +122,7 @@ impl Naive {
             state,
             attempts: call.attempts,
             not_before: call.new.not_before.filter(|_| call.arrival.is_none()),
-            expires: call.new.expires.filter(|_| call.never_started()),
+            expires: call.new.expires.filter(|_| call.may_expire()),
             rests_until: call.backoff.filter(|_| state == CallState::Resting),
             lease_expires: call.flight().map(|flight| flight.expires),
             death: match call.state {

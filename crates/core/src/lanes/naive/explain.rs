@@ -46,7 +46,7 @@ impl Naive {
 
     /// When something may happen next.
     pub fn next_due(&self, now: Now) -> Option<Timestamp> {
-        let walls = self.calls.values().filter(|call| call.never_started()).flat_map(|call| {
+        let walls = self.calls.values().filter(|call| call.may_expire()).flat_map(|call| {
             let joins = call.new.not_before.filter(|_| call.arrival.is_none());
             [joins, call.new.expires].into_iter().flatten()
         });
@@ -131,7 +131,7 @@ impl Naive {
     }
 
     fn not_before(&self, call: &Call, ahead: &[&Call], now: Now) -> Option<Opening> {
-        let may_expire = |other: &&Call| other.new.expires.is_some() && !other.came_back;
+        let may_expire = |other: &&Call| other.new.expires.is_some() && other.may_expire();
         let sure: Vec<&Call> = ahead.iter().copied().filter(|other| !may_expire(other)).collect();
         let each = lines(&call.new.tolls).into_iter().map(|line| {
             let before = weight_at(&sure, &line.meter);

@@ -181,8 +181,8 @@ impl Scheduler {
 
     fn expire(&mut self, id: CallId) {
         let found = self.calls.find(id);
-        let may_expire = |slot| self.calls[slot].may_expire && self.calls[slot].progress.is_none();
-        if found.is_some_and(may_expire) {
+        let waits = |slot| self.calls.flight(&self.calls[slot]).is_none();
+        if found.is_some_and(|slot| self.calls[slot].may_expire && waits(slot)) {
             self.emit(Effect::Ended { id, end: End::Expired });
         }
     }

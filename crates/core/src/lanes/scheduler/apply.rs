@@ -372,26 +372,15 @@ impl Scheduler {
 
     fn came_back(&mut self, id: CallId, attempts: Attempts, eligible: Timestamp) {
         let Some(slot) = self.calls.find(id) else { return };
+        // Handed back before any attempt counts, it may end unstarted again.
         if attempts == Attempts::default() {
-            return self.handed_back(slot);
-        }
-        if self.calls[slot].may_expire {
+            self.timers.expiries.resume(id);
+        } else if std::mem::take(&mut self.calls[slot].may_expire) {
             self.timers.expiries.remove(id);
         }
         let progress = self.calls.progress_mut(slot);
         (progress.attempts, progress.rests_until) = (attempts, eligible);
         self.line_up_again(slot);
-    }
-
-    /// Puts a call of which no attempt counts into its old place, as one that was never started: it may expire, and
-    /// be superseded.
-    fn handed_back(&mut self, slot: CallSlot) {
-        self.calls.forget_progress(slot);
-        let Call { id, arrival, may_expire, .. } = self.calls[slot];
-        if may_expire {
-            self.timers.expiries.resume(id);
-        }
-        self.line_up(slot, arrival);
     }
 
     /// Puts a call that was started into its lane's order.

@@ -227,7 +227,7 @@ impl Scheduler {
             state,
             attempts: self.calls.attempts(call),
             not_before: call.due(),
-            expires: self.timers.expiries.of(call.id).filter(|_| call.progress.is_none()),
+            expires: self.timers.expiries.of(call.id).filter(|_| self.calls.flight(call).is_none()),
             rests_until: rests.map(|progress| progress.rests_until),
             lease_expires: self.calls.flight(call).map(|flight| flight.expires),
             death: self.calls.death(call),

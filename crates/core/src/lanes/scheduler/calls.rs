@@ -46,7 +46,7 @@ pub(super) struct Call {
     pub(super) tolls: TollsSlot,
     pub(super) priority: Priority,
     pub(super) has_joined: bool,
-    /// It may end unstarted.
+    /// It may end unstarted, while it waits: no attempt of it counts.
     pub(super) may_expire: bool,
     /// Where it is kept what came of its starts; `None` as long as it never started.
     pub(super) progress: Option<ProgressSlot>,

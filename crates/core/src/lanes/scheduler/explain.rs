@@ -87,7 +87,7 @@ impl Scheduler {
         let start = self.earliest(call, now)?;
         let each = self.calls.lines(call).iter().map(|line| {
             // Who may end unstarted need not pay before it.
-            let pays = |call: &Call| !call.may_expire || call.progress.is_some();
+            let pays = |call: &Call| !call.may_expire;
             let before = ahead.map_or(0, |ahead| ahead.weight_at(self, line, pays));
             self.opening(
                 line,
