@@ -216,7 +216,11 @@ impl Settling {
                 self.put_back([doubtful(one)], Duration::ZERO);
                 self.rest();
             }
-            "not_paid" | "actual_too_large" if one.wire.forget_cost(problem.limit()) => {
+            "not_paid" if one.wire.forget_cost(problem.limit()) => {
+                tracing::error!(%problem, "a cost is left out: the call paid nothing there");
+                self.put_back([one], Duration::ZERO);
+            }
+            "actual_too_large" if one.wire.forget_nonsense() => {
                 tracing::error!(%problem, "a cost is left out");
                 self.put_back([one], Duration::ZERO);
             }
@@ -332,6 +336,16 @@ mod tests {
             let wire = serde_json::to_value(&it.waiting[0].wire).unwrap();
             assert_eq!(wire, json!({"lease": "a", "outcome": "done"}), "{code}");
         }
+    }
+
+    #[tokio::test]
+    async fn a_cost_that_there_cannot_be_is_left_out_and_no_other() {
+        let mut it = Settling::default();
+        it.settle(&Lease("a".into()), Outcome::done().actual("a", 7).actual("b", u64::MAX));
+        let sent = it.take();
+        it.refused(sent, &refusal(422, "actual_too_large"));
+        let wire = serde_json::to_value(&it.waiting[0].wire).unwrap();
+        assert_eq!(wire, json!({"lease": "a", "outcome": "done", "actual": {"a": 7}}));
     }
 
     #[tokio::test]
