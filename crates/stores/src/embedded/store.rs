@@ -98,7 +98,7 @@ impl Folder {
                 Ok(body) => Ok(Body::There(body)),
                 // It moved, and the segment it was in is gone.
                 Err(LogError::Absent { .. }) => Ok(Body::Gone),
-                Err(error @ LogError::Corrupt { .. }) => Ok(Body::Damaged(error.to_string())),
+                Err(error) if error.is_damage() => Ok(Body::Damaged(error.to_string())),
                 // Such as that no more files can be opened.
                 Err(error) => Err(StoreError::Unreachable { reason: error.to_string() }),
             };

@@ -39,6 +39,8 @@ pub enum Fault {
     NoSpaceFor(&'static str),
     /// The next file is not created, because as many are open as may be.
     TooManyFiles,
+    /// The next read fails, as that of a sector that is broken.
+    ReadFails,
     /// Who creates the next file whose name begins so panics.
     PanicsAt(&'static str),
     /// The power goes during an operation that changes something; every one after it fails, until
@@ -80,6 +82,7 @@ impl Host {
             Fault::DiskStaysFull => faults.stays_full = true,
             Fault::NoSpaceFor(prefix) => faults.no_space_for = Some(prefix),
             Fault::TooManyFiles => faults.too_many_files = true,
+            Fault::ReadFails => faults.read_fails = true,
             Fault::PanicsAt(prefix) => faults.panics_at = Some(prefix),
             Fault::PowerCut(operations) => faults.power_cut = Some(operations),
         }
@@ -145,6 +148,7 @@ struct Faults {
     stays_full: bool,
     no_space_for: Option<&'static str>,
     too_many_files: bool,
+    read_fails: bool,
     panics_at: Option<&'static str>,
     power_cut: Option<u64>,
 }
@@ -300,7 +304,10 @@ impl DiskFile for SimulatedFile {
     }
 
     fn read(&self, offset: u64, bytes: &mut [u8]) -> io::Result<()> {
-        let state = running(&self.state, self.boot)?;
+        let mut state = running(&self.state, self.boot)?;
+        if std::mem::take(&mut state.faults.read_fails) {
+            return Err(Errno::IO.into());
+        }
         let offset = within(offset)?;
         let range = offset..offset.saturating_add(bytes.len());
         let found = state.contents[self.id].current().get(range);

@@ -90,6 +90,15 @@ impl LogError {
         if has_room { Self::failed(doing, source) } else { Self::Full { source: Arc::new(source) } }
     }
 
+    /// Whether what was read is not what was written, or cannot be read at all, and will not be the next time.
+    pub(in crate::embedded) fn is_damage(&self) -> bool {
+        match self {
+            Self::Corrupt { .. } => true,
+            Self::Failed { source, .. } => Errno::from_io_error(source) == Some(Errno::IO),
+            _ => false,
+        }
+    }
+
     pub(in crate::embedded) fn corrupt(file: String, offset: u64, found: impl Display) -> Self {
         Self::Corrupt { file, offset, found: found.to_string() }
     }

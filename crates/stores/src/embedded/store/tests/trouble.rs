@@ -80,6 +80,18 @@ fn a_moment_without_files_to_open_is_waited_for() {
 
 #[test]
 fn a_call_whose_body_is_damaged_is_given_up_and_holds_up_no_other() {
+    // The tag of its record is another, or nobody can read it.
+    let flips = |machine: &Machine| {
+        let name = machine.segments().remove(0);
+        let bytes = machine.host.files().remove(&name).unwrap();
+        let body = bytes.windows(200).position(|window| window == [7; 200]).unwrap();
+        machine.host.flip(&name, (body - 5) * 8 + 7);
+    };
+    is_given_up(flips, "is damaged at offset");
+    is_given_up(|machine| machine.host.plan(Fault::ReadFails), "failed reading journal-");
+}
+
+fn is_given_up(damages: impl FnOnce(&Machine), why: &str) {
     let mut machine = Machine::new(1);
     machine.define();
     let answers = wait(machine.store().act(vec![enqueue(200), enqueue(201)])).unwrap();
@@ -87,11 +99,7 @@ fn a_call_whose_body_is_damaged_is_given_up_and_holds_up_no_other() {
     machine.store = None;
     machine.start();
     // What is in the segments read at the start is in memory no more.
-    let name = machine.segments().remove(0);
-    let bytes = machine.host.files().remove(&name).unwrap();
-    let body = bytes.windows(200).position(|window| window == [7; 200]).unwrap();
-    // The tag of its record.
-    machine.host.flip(&name, (body - 5) * 8 + 7);
+    damages(&machine);
     let claimed: Vec<_> = (0..2).flat_map(|_| machine.claim(2)).collect();
     let calls: Vec<_> = claimed.iter().map(|claimed| claimed.started.lease.call).collect();
     assert_eq!(calls, [other]);
@@ -100,6 +108,6 @@ fn a_call_whose_body_is_damaged_is_given_up_and_holds_up_no_other() {
         What::Settled { report, .. } => Some(String::from_utf8_lossy(report).into_owned()),
         _ => None,
     });
-    assert!(report.is_some_and(|report| report.contains("is damaged at offset")), "{events:?}");
+    assert!(report.is_some_and(|report| report.contains(why)), "{events:?}");
     assert_eq!(wait(machine.store().ends(vec![damaged])).unwrap(), [Some(End::Dead)]);
 }
