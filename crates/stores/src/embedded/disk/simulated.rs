@@ -37,8 +37,8 @@ pub enum Fault {
     DiskStaysFull,
     /// The next file whose name begins so is not created, because the disk is full.
     NoSpaceFor(&'static str),
-    /// The next file is not created, because as many are open as may be.
-    TooManyFiles,
+    /// A file is not created or opened, or the folder not listed, because as many are open as may be.
+    TooManyFiles(u64),
     /// The next read fails, as that of a sector that is broken.
     ReadFails,
     /// Who creates the next file whose name begins so panics.
@@ -81,7 +81,7 @@ impl Host {
             Fault::DiskFull(operations) => faults.disk_full = Some(operations),
             Fault::DiskStaysFull => faults.stays_full = true,
             Fault::NoSpaceFor(prefix) => faults.no_space_for = Some(prefix),
-            Fault::TooManyFiles => faults.too_many_files = true,
+            Fault::TooManyFiles(operations) => faults.too_many_files = Some(operations),
             Fault::ReadFails => faults.read_fails = true,
             Fault::PanicsAt(prefix) => faults.panics_at = Some(prefix),
             Fault::PowerCut(operations) => faults.power_cut = Some(operations),
@@ -147,7 +147,7 @@ struct Faults {
     disk_full: Option<u64>,
     stays_full: bool,
     no_space_for: Option<&'static str>,
-    too_many_files: bool,
+    too_many_files: Option<u64>,
     read_fails: bool,
     panics_at: Option<&'static str>,
     power_cut: Option<u64>,
@@ -185,15 +185,17 @@ impl State {
         if is_full || is_due(&mut self.faults.disk_full) {
             return Err(io::ErrorKind::StorageFull.into());
         }
-        if std::mem::take(&mut self.faults.too_many_files) {
-            return Err(Errno::MFILE.into());
-        }
+        self.open_another()?;
         assert!(!is_named(&mut self.faults.panics_at, name), "a panic was planned for {name}");
         let id = self.contents.len();
         self.contents.push(Content::default());
         self.folder.change(Change::Enter { name: name.to_owned(), id });
         self.use_power()?;
         Ok(id)
+    }
+
+    fn open_another(&mut self) -> io::Result<()> {
+        if is_due(&mut self.faults.too_many_files) { Err(Errno::MFILE.into()) } else { Ok(()) }
     }
 
     fn remove(&mut self, name: &str) -> io::Result<()> {
@@ -259,7 +261,8 @@ impl Drop for SimulatedDisk {
 
 impl Disk for SimulatedDisk {
     fn names(&self) -> io::Result<Vec<String>> {
-        let state = running(&self.state, self.boot)?;
+        let mut state = running(&self.state, self.boot)?;
+        state.open_another()?;
         Ok(state.folder.files().map(|(name, _)| name.to_owned()).collect())
     }
 
@@ -269,8 +272,9 @@ impl Disk for SimulatedDisk {
     }
 
     fn open(&self, name: &str) -> io::Result<Arc<dyn DiskFile>> {
-        let id = running(&self.state, self.boot)?.folder.find(name)?;
-        Ok(self.file(id))
+        let mut state = running(&self.state, self.boot)?;
+        state.open_another()?;
+        Ok(self.file(state.folder.find(name)?))
     }
 
     fn remove(&self, name: &str) -> io::Result<()> {

@@ -205,7 +205,7 @@ fn remove_if_there(disk: &dyn Disk, name: &str) -> Result<(), LogError> {
 }
 
 fn names(disk: &dyn Disk) -> Result<Vec<String>, LogError> {
-    disk.names().map_err(|error| LogError::failed("listing its folder", error))
+    disk.names().map_err(|error| LogError::full_or_failed("listing its folder", error))
 }
 
 fn sync_folder(disk: &dyn Disk) -> Result<(), LogError> {

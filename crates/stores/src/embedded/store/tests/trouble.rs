@@ -70,12 +70,14 @@ fn upkeep_that_panicked_is_tried_again() {
 
 #[test]
 fn a_moment_without_files_to_open_is_waited_for() {
-    let machine = Machine::new(1);
-    machine.define();
-    let segments = machine.segments().len();
-    machine.host.plan(Fault::TooManyFiles);
-    machine.live_until(|machine| machine.segments().len() > segments);
-    assert_eq!(machine.store().takes_writes(), Ok(()));
+    for operations in 0..12 {
+        let machine = Machine::new(1);
+        machine.define();
+        let segments = machine.segments();
+        machine.host.plan(Fault::TooManyFiles(operations));
+        machine.live_until(|machine| machine.segments() != segments && machine.has_checkpoint());
+        assert_eq!(machine.store().takes_writes(), Ok(()));
+    }
 }
 
 #[test]
