@@ -100,7 +100,7 @@ impl Folder {
                 Err(LogError::Absent { .. }) => Ok(Body::Gone),
                 Err(error) if error.is_damage() => Ok(Body::Damaged(error.to_string())),
                 // Such as that no more files can be opened.
-                Err(error) => Err(StoreError::Unreachable { reason: error.to_string() }),
+                Err(error) => Err(unread(error)),
             };
             bytes += body.as_ref().map_or(0, Body::bytes);
             bodies.push(body);
@@ -127,9 +127,9 @@ impl Past for History {
     }
 }
 
-/// What cannot be read: the calls are as they were.
+/// What cannot be read now: the store goes on, and the calls are as they were.
 fn unread(error: LogError) -> StoreError {
-    StoreError::Failed { reason: error.to_string() }
+    StoreError::Unreachable { reason: error.to_string() }
 }
 
 impl Drop for Folder {

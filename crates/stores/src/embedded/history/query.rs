@@ -21,16 +21,23 @@ impl Shelf {
         let (sealed, writing) = self.books().with_call(call);
         let mut found = Vec::new();
         for (number, book) in sealed {
-            match self.find_indexed(number, book, call).map_err(reading)? {
-                Some(events) => found.extend(events),
-                None => self.scan(number, |_, event| {
+            match self.find_indexed(number, book, call).map_err(reading) {
+                Ok(Some(events)) => found.extend(events),
+                Err(error) if error.is_damage() => {
+                    self.set_aside(number, &error).map_err(reading)?;
+                }
+                Err(error) => return Err(error),
+                Ok(None) => self.scan(number, |_, event| {
                     found.extend(Some(event).filter(|event| event.call == call));
                 })?,
             }
         }
         if let Some((number, offsets)) = writing {
-            let file = segment::part(&self.disk, number).open(&segment::log_name());
-            let file = file.map_err(reading)?;
+            let file = match segment::part(&self.disk, number).open(&segment::log_name()) {
+                // Sealed and dropped meanwhile.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(found),
+                file => file.map_err(reading)?,
+            };
             for offset in offsets {
                 found.extend(segment::events_at(&*file, offset).map_err(reading)?);
             }
@@ -122,7 +129,7 @@ impl Shelf {
         let is_sealed = self.books().sealed.contains_key(&number);
         match segment::read(&self.disk, number, each) {
             Err(error) if segment::is_gone(&error) => Ok(()),
-            Err(error @ (LogError::Corrupt { .. } | LogError::Newer { .. })) if is_sealed => {
+            Err(error) if is_sealed && error.is_damage() => {
                 self.set_aside(number, &error).map_err(reading)
             }
             read => read.map(|_| ()),

@@ -95,11 +95,15 @@ impl Shelf {
         });
         match read {
             Ok(summary) => {
+                // What a process that was killed wrote may be in memory alone, and an index must not outlast it.
+                segment::part(&self.disk, number).open(&segment::log_name())?.sync()?;
                 self.books().sealed.insert(number, Sealed { summary, index: Index::Absent });
                 self.write_index(number, &summary, entries);
                 Ok(())
             }
-            Err(error) => self.set_aside(number, &error),
+            Err(error) if error.is_damage() => self.set_aside(number, &error),
+            // Such as that it is another user's: nothing is wrong with it.
+            Err(error) => Err(io::Error::other(error)),
         }
     }
 
@@ -125,6 +129,13 @@ impl Shelf {
     pub(super) fn seal(&self) {
         let mut books = self.books();
         let Some(Writing { number, summary, entries }) = books.writing.take() else { return };
+        if summary.records == 0 {
+            drop(books);
+            if let Err(error) = self.remove(number) {
+                tracing::warn!(%error, "an empty segment of history was not removed");
+            }
+            return;
+        }
         // At once: who looks while the index is written reads the segment.
         books.sealed.insert(number, Sealed { summary, index: Index::Absent });
         drop(books);
@@ -154,7 +165,7 @@ impl Shelf {
         self.books().sealed.remove(&number);
         let part = segment::part(&self.disk, number);
         // Without its log, an index is nothing.
-        part.remove(&segment::log_name())?;
+        unless_gone(part.remove(&segment::log_name()))?;
         index::remove(&part)?;
         self.disk.sync()
     }
@@ -164,7 +175,8 @@ impl Shelf {
         tracing::warn!(%error, "a segment of history is broken and was set aside");
         self.books().sealed.remove(&number);
         let (part, name) = (segment::part(&self.disk, number), segment::log_name());
-        part.rename(&name, &format!("{name}{BROKEN}"))?;
+        // Somebody else may have met it at the same time.
+        unless_gone(part.rename(&name, &format!("{name}{BROKEN}")))?;
         index::remove(&part)?;
         self.disk.sync()
     }
@@ -188,6 +200,12 @@ impl Books {
         let sealed: u64 = self.sealed.values().map(|sealed| of(&sealed.summary)).sum();
         let (oldest, Sealed { summary, .. }) = self.sealed.first_key_value()?;
         let is_old = summary.walls.1.plus(settings.age) <= wall;
-        (is_old || writing + sealed > settings.bytes).then_some(*oldest)
+        // The newest stays: one burst may be larger than all that is to be kept.
+        let is_too_much = writing + sealed > settings.bytes && self.sealed.len() > 1;
+        (is_old || is_too_much).then_some(*oldest)
     }
+}
+
+fn unless_gone(done: io::Result<()>) -> io::Result<()> {
+    done.or_else(|error| if error.kind() == io::ErrorKind::NotFound { Ok(()) } else { Err(error) })
 }
