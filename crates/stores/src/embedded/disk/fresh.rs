@@ -3,8 +3,9 @@
 
 use super::real::{LOCK_NAME, names, sync_folder};
 use super::{Disk, FolderError, RealDisk};
-use std::fs;
+use std::fs::{self, Metadata};
 use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -78,6 +79,8 @@ fn check_vacant(target: &Path) -> Result<(), FolderError> {
     let is_vacant = match fs::metadata(target) {
         Ok(found) if found.is_dir() => {
             RealDisk::check_unused(target)?;
+            check_replaceable(target, &found)
+                .map_err(|source| FolderError::Failed { folder: folder.clone(), source })?;
             names(target).map(|names| names.is_empty())
         }
         Ok(_) => Ok(false),
@@ -89,6 +92,18 @@ fn check_vacant(target: &Path) -> Result<(), FolderError> {
         Ok(false) => Err(FolderError::Taken { folder }),
         Err(source) => Err(FolderError::Failed { folder, source }),
     }
+}
+
+/// What is written beside a folder takes its place at the end, if that is no other disk's.
+fn check_replaceable(target: &Path, found: &Metadata) -> io::Result<()> {
+    let beside = fs::canonicalize(target)?.parent().map(fs::metadata).transpose()?;
+    let is_mounted = beside.is_none_or(|beside| beside.dev() != found.dev());
+    if is_mounted || fs::symlink_metadata(target)?.is_symlink() {
+        return Err(io::Error::other(
+            "it is a link or the root of a disk, and no folder can take its place: name one in it",
+        ));
+    }
+    Ok(())
 }
 
 /// Whether a file is a store's.
@@ -106,6 +121,18 @@ fn clear(disk: &dyn Disk) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn where_no_folder_can_take_the_place_none_is_written() {
+        let parent = tempfile::tempdir().unwrap();
+        let (folder, link) = (parent.path().join("a"), parent.path().join("link"));
+        fs::create_dir(&folder).unwrap();
+        std::os::unix::fs::symlink(&folder, &link).unwrap();
+        let refused = Fresh::begin(&link).unwrap_err().to_string();
+        assert!(refused.contains("name one in it"), "{refused}");
+        assert_eq!(fs::read_dir(parent.path()).unwrap().count(), 2);
+        drop(Fresh::begin(&folder).unwrap());
+    }
 
     #[test]
     fn a_folder_has_its_name_once_it_is_whole() {
