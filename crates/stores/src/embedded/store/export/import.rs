@@ -15,10 +15,11 @@ use std::io::{self, BufRead, Read};
 use std::path::Path;
 use std::sync::Arc;
 use tollgate_core::Timestamp;
+use tollgate_core::lanes::act::ACT_BYTES_MAX;
 use tollgate_core::lanes::{CallId, Effect, Kept, KeptFlight, Revision, Scheduler};
 
-/// Longest line: the longest body, with each of its bytes written as six.
-const LINE_BYTES_MAX: u64 = 128 << 20;
+/// Longest line: the longest record, with each of its bytes written as six, and what is around it.
+const LINE_BYTES_MAX: u64 = 6 * ACT_BYTES_MAX as u64 + (1 << 20);
 /// Written at once.
 const BATCH_BYTES: usize = 4 << 20;
 
