@@ -99,6 +99,10 @@ fn read(disk: &Arc<dyn Disk>, give: &Sender<Piece>) -> Read {
     Ok((checked, at, piece))
 }
 
+/// However long the folder is read before the first of it comes.
+const BEGIN: &str = "BEGIN; SET LOCAL statement_timeout = 0; \
+                     SET LOCAL idle_in_transaction_session_timeout = 0";
+
 async fn write(
     connector: &Connector,
     schema: &SchemaName,
@@ -108,7 +112,7 @@ async fn write(
     let connected = connector().await?;
     let client = &connected.client;
     let named = |sql: &str| schema.put_into(sql);
-    client.batch_execute("BEGIN").await?;
+    client.batch_execute(BEGIN).await?;
     client.batch_execute(&named("LOCK TABLE :\"schema\".log IN EXCLUSIVE MODE")).await?;
     let used = named("SELECT max(seq) > 0 FROM :\"schema\".log");
     if client.query_one(&used, &[]).await?.try_get::<_, Option<bool>>(0)?.unwrap_or(true) {
