@@ -16,6 +16,14 @@ const ACTS_BYTES: usize = 8 << 20;
 /// memory it took is used again for the next.
 const ACTS_AT_ONCE: usize = 64;
 
+/// That there is no room says that nothing was made, and some of these were.
+fn in_part(error: StoreError, is_first: bool) -> StoreError {
+    match error {
+        StoreError::Full { reason } if !is_first => StoreError::Unreachable { reason },
+        error => error,
+    }
+}
+
 /// What became of each.
 type Answers = Vec<Result<Acted, ActError>>;
 
@@ -30,7 +38,8 @@ impl Store {
             }
             let rest = acts.split_off(fit);
             let some = std::mem::replace(&mut acts, rest);
-            answers.extend(self.act_together(some, bytes).await?);
+            let more = self.act_together(some, bytes).await;
+            answers.extend(more.map_err(|error| in_part(error, answers.is_empty()))?);
         }
         Ok(answers)
     }

@@ -8,7 +8,7 @@ use tollgate_core::contract::{
     Among, Answer, Ask, AskError, BusyLanes, BusyMeters, CallView, CallsQuery, Configure,
     ConfigureError, Cost, EventCursor, EventPage, HistoryPage, HistoryQuery, LaneState, Lanes,
     LimitView, MeterError, MeterName, MeterPage, MeterState, Meters, Onward, Paid, QueueState,
-    Receipt, ReceiptError, StoreError, Totals, Woken,
+    Receipt, ReceiptError, Totals, Woken,
 };
 use tollgate_core::lanes::{
     Act, ActError, Acted, CallId, Claim, Claimed, End, Event, Explanation, Lease, Payload,
@@ -295,7 +295,10 @@ impl Lanes for Store {
         let payloads = bodies.map(|body| match body? {
             Body::There(payload) => Ok(Some(payload)),
             Body::Gone => Ok(None),
-            Body::Damaged(reason) => Err(StoreError::Failed { reason }),
+            Body::Damaged(reason) => {
+                tracing::error!(reason, "a body cannot be read");
+                Ok(None)
+            }
         });
         payloads.collect()
     }
