@@ -1,6 +1,8 @@
 //! Passes of a gate in a folder: paid at the same meters as calls, held while they live.
 
 use super::*;
+use std::pin::pin;
+use std::task::Poll;
 use tollgate::lanes::Reason;
 use tollgate::{Error, Span, Timestamp, global};
 
@@ -111,6 +113,35 @@ async fn who_gives_up_leaves_the_line() {
     opened.ends(CallId(0)).await;
     opened.clock.advance(Span::from_hours(1));
     assert!(opened.gate().consume(toll("l", "p")).await.is_ok());
+}
+
+#[tokio::test]
+async fn who_is_dropped_while_the_folder_is_asked_holds_no_slot() {
+    let opened = Opened::with(Limit::concurrency(1)).await;
+    for polls in 0..8 {
+        let mut asking = Box::pin(opened.gate().acquire(global("l")).into_future());
+        for _ in 0..polls {
+            if poll_once(&mut asking).await.is_some() {
+                break;
+            }
+        }
+        drop(asking);
+        let free = async || opened.gate().consume(global("l")).await.is_ok();
+        patiently(async {
+            while !free().await {
+                tokio::task::yield_now().await;
+            }
+        })
+        .await;
+    }
+}
+
+async fn poll_once<F: Future + Unpin>(future: &mut F) -> Option<F::Output> {
+    let polled = std::future::poll_fn(|context| Poll::Ready(pin!(&mut *future).poll(context)));
+    match polled.await {
+        Poll::Ready(output) => Some(output),
+        Poll::Pending => None,
+    }
 }
 
 #[tokio::test]

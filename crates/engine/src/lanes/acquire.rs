@@ -129,8 +129,13 @@ impl<S: Meters + 'static> Engine<S> {
     /// Asks the store once for one that would wait its turn.
     pub(super) async fn pay_in_turn(&self, ask: &Ask<'_>) -> Result<Pass, Error> {
         let asked = Asked { is_open: true, ..self.parts.asked(ask).await? };
+        self.pay_now(&asked).await
+    }
+
+    /// Asks the store once. If this is dropped before there is an answer, what it granted is handed back.
+    async fn pay_now(&self, asked: &Asked) -> Result<Pass, Error> {
         self.parts.check_turn(&asked.ask)?;
-        let said = self.ask_now(&asked, Vec::new()).await?;
+        let said = self.ask_now(asked, Vec::new()).await?;
         Ok(said.map_err(|error| self.parts.refused(error))?())
     }
 }
@@ -173,7 +178,7 @@ impl<S: Lanes + 'static> Engine<S> {
     ) -> Result<Pass, Error> {
         let until = max_wait.map(|wait| self.parts.pulse.clock.now().plus(wait));
         // Who need not wait pays at once: nobody is overtaken by that.
-        match self.pay_asked(asked.clone()).await {
+        match self.pay_now(&asked).await {
             Err(Error::Refused(refusal)) => {
                 let is_too_long = |wait: Span| refusal.retry_after.is_some_and(|span| span > wait);
                 // Slots are told to be free when their holds expire, and may be at any time before: for those
@@ -189,12 +194,14 @@ impl<S: Lanes + 'static> Engine<S> {
             }
             outcome => return outcome,
         }
-        let place = self.line_up(&asked).await?;
-        match place.called(until).await {
-            Some(started) => Ok(self.started(started, asked).await),
-            // Given up: what it would be told now is the answer.
-            None => self.pay_asked(asked).await,
+        let mut place = self.line_up(&asked).await?;
+        if let Some(started) = place.called(until).await {
+            drop(place);
+            return Ok(self.started(started, asked).await);
         }
+        // Given up: what it would be told now, without itself in the line, is the answer.
+        place.leave().await;
+        self.pay_now(&asked).await
     }
 
     async fn line_up(&self, asked: &Asked) -> Result<InLine<S>, Error> {
@@ -381,7 +388,7 @@ struct InLine<S: Lanes + 'static> {
 
 impl<S: Lanes + 'static> InLine<S> {
     /// Waits to be called, until then at the latest.
-    async fn called(mut self, until: Option<Timestamp>) -> Option<Started> {
+    async fn called(&mut self, until: Option<Timestamp>) -> Option<Started> {
         // Also ready when nobody would call any more.
         let late = self.parts.pulse.sleep_until(until.unwrap_or(Timestamp::MAX));
         let mut late = pin!(late);
@@ -396,6 +403,18 @@ impl<S: Lanes + 'static> InLine<S> {
             self.call = None;
         }
         started
+    }
+
+    /// Gives the place up, and waits until it is.
+    async fn leave(mut self) {
+        let is_waiting = self.parts.waiting.book.lock().waiting.remove(&self.lane).is_some();
+        let Some(call) = self.call.take().filter(|_| is_waiting) else { return };
+        let (parts, (reply, left)) = (self.parts.clone(), oneshot::channel::<()>());
+        self.parts.pulse.see_through(async move {
+            parts.cancel(call).await;
+            drop(reply);
+        });
+        let _ = left.await;
     }
 }
 
