@@ -248,6 +248,22 @@ async fn a_handler_whose_lease_has_ended_is_dropped_and_its_call_is_made_again()
 }
 
 #[tokio::test]
+async fn a_call_that_begins_too_late_is_handed_back_though_it_was_claimed_in_time() {
+    let opened = Opened::with(Limit::per_second(10)).await;
+    opened.gate().enqueue_all("q", ["a", "b"].map(|lane| call(lane, lane))).await.unwrap();
+    // The first keeps the runtime busy, and the second is not polled before.
+    let clock = opened.clock.clone();
+    let (running, mut heard) = run(&opened, 2, move |job| {
+        assert!(clock.now().since(job.started) <= Span::from_secs(1), "it was begun too late");
+        clock.advance(Span::from_secs(2));
+        done(job)
+    });
+    assert_eq!([hears(&mut heard).await, hears(&mut heard).await], ["a", "b"]);
+    let worked = running.stop().await;
+    assert_eq!((worked.started, worked.panicked, worked.late), (2, 0, 1));
+}
+
+#[tokio::test]
 async fn what_follows_from_a_call_waits_for_room() {
     let opened = Opened::with(Limit::per_second(10)).await;
     let narrow = QueueSpec { depth_max: 1, ..QueueSpec::default() };

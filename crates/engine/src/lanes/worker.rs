@@ -12,7 +12,7 @@ pub(crate) use settling::settle as settle_all;
 use super::{Engine, Outcome, Parts};
 use crate::envelope::Envelope;
 use crate::error::Error;
-use handling::Handling;
+use handling::{Handler, Handling};
 use held::{Held, Renewed};
 use settling::Settling;
 use std::fmt;
@@ -31,6 +31,8 @@ const CLAIM_WAIT: Span = Span::from_secs(60);
 const DRAIN_WAIT: Span = Span::from_secs(1);
 /// A claim means *start now*: what comes later than this is handed back.
 const START_BY: Span = Span::from_secs(1);
+/// With less, no call would ever reach its handler in time.
+const START_BY_MIN: Span = Span::from_millis(1);
 /// Leases are renewed so many times before they would end.
 const HEARTBEATS: u64 = 3;
 /// Most calls that may wait to be settled, beyond as many as there are hands.
@@ -143,9 +145,9 @@ impl<S: Lanes + 'static> Worker<S> {
     }
 
     /// A call that reaches the handler later than this after it was let go is handed back: it paid for
-    /// a start that the upstream would see too late. 1 s by default.
+    /// a start that the upstream would see too late. 1 s by default, and 1 ms at least.
     pub fn start_by(self, span: impl Into<Span>) -> Self {
-        Self { start_by: span.into(), ..self }
+        Self { start_by: span.into().max(START_BY_MIN), ..self }
     }
 
     /// When this is ready, nothing more is claimed; those it has are finished and settled.
@@ -167,13 +169,18 @@ impl<S: Lanes + 'static> Worker<S> {
         F: Future<Output: Into<Outcome>> + Send + 'static,
     {
         let Self { engine, queue, concurrency, lease, start_by, stop, is_draining, is_own } = self;
+        let queue = match is_own {
+            true => QueueName::new(&queue)?,
+            false => engine.named_of_worker(&queue).await?,
+        };
         let hands = Hands {
-            queue: if is_own {
-                QueueName::new(&queue)?
-            } else {
-                super::door::open_queue_name(&queue)?
-            },
-            handler: Arc::new(handler),
+            queue,
+            handler: Arc::new(Handler {
+                handle: handler,
+                clock: engine.parts.pulse.clock.clone(),
+                // What starts is held until the next heartbeat.
+                start_by: start_by.min(Span::from_nanos(lease.as_nanos() / 2)),
+            }),
             running: JoinSet::new(),
             held: Held::default(),
             settling: Settling::new(engine.clone()),
@@ -181,8 +188,6 @@ impl<S: Lanes + 'static> Worker<S> {
             engine,
             concurrency,
             lease,
-            // What starts is held until the next heartbeat.
-            start_by: start_by.min(Span::from_nanos(lease.as_nanos() / 2)),
             is_draining,
             has_settled: false,
             failed: None,
@@ -191,16 +196,26 @@ impl<S: Lanes + 'static> Worker<S> {
     }
 }
 
+impl<S: Lanes + 'static> Engine<S> {
+    /// The name of a worker's queue. Who misspelt it would wait in silence.
+    async fn named_of_worker(&self, queue: &str) -> Result<QueueName, Error> {
+        let queue = super::door::open_queue_name(queue)?;
+        if let Ok(None) = self.parts.queue_named(&queue).await {
+            tracing::warn!(%queue, "there is no such queue: the worker waits until it is defined");
+        }
+        Ok(queue)
+    }
+}
+
 /// A worker at work.
 struct Hands<S, H> {
     engine: Engine<S>,
     queue: QueueName,
-    handler: Arc<H>,
+    handler: Arc<Handler<H>>,
     concurrency: usize,
     lease: Span,
-    start_by: Span,
     is_draining: bool,
-    running: JoinSet<Outcome>,
+    running: JoinSet<Option<Outcome>>,
     held: Held,
     settling: Settling<S>,
     worked: Worked,
@@ -304,24 +319,16 @@ where
     }
 
     fn start(&mut self, claimed: Vec<Claimed>) {
-        let now = self.engine.parts.pulse.clock.now();
         for claimed in claimed {
             let job = Job::new(claimed);
-            let lease = job.lease;
-            if now > job.started.plus(self.start_by) {
-                self.worked.late += 1;
-                self.settling.settle(lease, Outcome::release());
-                continue;
-            }
-            self.worked.started += 1;
-            let ends = job.started.plus(self.lease);
+            let (lease, ends) = (job.lease, job.started.plus(self.lease));
             let task = self.running.spawn(Handling::new(self.handler.clone(), job));
             self.held.hold(task, lease, ends);
         }
     }
 
     /// Settles what a handler made of its call, with all others that ended meanwhile.
-    fn finish(&mut self, first: Result<(Id, Outcome), JoinError>) {
+    fn finish(&mut self, first: Result<(Id, Option<Outcome>), JoinError>) {
         let mut ended = Some(first);
         while let Some(one) = ended {
             let task = one.as_ref().map_or_else(JoinError::id, |(task, _)| *task);
@@ -332,7 +339,13 @@ where
         }
     }
 
-    fn settle(&mut self, lease: Lease, ended: Result<Outcome, JoinError>) {
+    fn settle(&mut self, lease: Lease, ended: Result<Option<Outcome>, JoinError>) {
+        let Some(ended) = ended.transpose() else {
+            self.worked.late += 1;
+            tracing::debug!(call = lease.call.0, "a call came too late and is handed back");
+            return self.settling.settle(lease, Outcome::release());
+        };
+        self.worked.started += 1;
         match ended {
             Ok(outcome) if outcome.is_settled() => self.has_settled = true,
             Ok(outcome) => self.settling.settle(lease, outcome),
