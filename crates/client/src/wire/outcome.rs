@@ -7,7 +7,6 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use tollgate_core::UNITS_MAX;
 use tollgate_core::lanes::{Act, Settlement};
 use tollgate_engine::{Outcome, OutcomeParts};
 
@@ -98,13 +97,6 @@ impl SettlementWire {
             Some(limit) => self.actual.remove(limit).is_some(),
             None => !std::mem::take(&mut self.actual).is_empty(),
         }
-    }
-
-    /// The same without costs that there cannot be; whether there were any.
-    pub(crate) fn forget_nonsense(&mut self) -> bool {
-        let before = self.actual.len();
-        self.actual.retain(|_, units| *units <= UNITS_MAX);
-        self.actual.len() < before
     }
 
     /// The same without what is said about it; whether there was such a report.

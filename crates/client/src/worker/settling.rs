@@ -95,10 +95,14 @@ impl Settling {
 
     /// Takes in what a handler made of its call.
     pub(super) fn settle(&mut self, lease: &Lease, outcome: Outcome) {
-        let wire = SettlementWire::new(lease.0.clone(), outcome).unwrap_or_else(|error| {
-            tracing::error!(error, "what follows from a call cannot be done: it is tried again");
-            SettlementWire::failed(lease.0.clone())
-        });
+        let wire =
+            SettlementWire::new(lease.0.clone(), outcome.within_reason()).unwrap_or_else(|error| {
+                tracing::error!(
+                    error,
+                    "what follows from a call cannot be done: it is tried again"
+                );
+                SettlementWire::failed(lease.0.clone())
+            });
         let wire = if self.gives_output { wire.giving_output() } else { wire };
         let one = Unsettled { wire, room_tries: 0, is_doubtful: false, is_last: false };
         self.put_back([one], LINGER);
@@ -220,10 +224,6 @@ impl Settling {
                 tracing::error!(%problem, "a cost is left out: the call paid nothing there");
                 self.put_back([one], Duration::ZERO);
             }
-            "actual_too_large" if one.wire.forget_nonsense() => {
-                tracing::error!(%problem, "a cost is left out");
-                self.put_back([one], Duration::ZERO);
-            }
             // What was done is not done again for that.
             "report_too_long" | "body_too_large" if one.wire.forget_report() => {
                 tracing::error!(%problem, "a report is left out");
@@ -338,12 +338,11 @@ mod tests {
         }
     }
 
-    #[tokio::test]
-    async fn a_cost_that_there_cannot_be_is_left_out_and_no_other() {
+    #[test]
+    fn a_cost_that_there_cannot_be_is_left_out_and_no_other() {
         let mut it = Settling::default();
-        it.settle(&Lease("a".into()), Outcome::done().actual("a", 7).actual("b", u64::MAX));
-        let sent = it.take();
-        it.refused(sent, &refusal(422, "actual_too_large"));
+        let outcome = Outcome::done().actual("a", 7).actual("b", u64::MAX).actual("", 1);
+        it.settle(&Lease("a".into()), outcome);
         let wire = serde_json::to_value(&it.waiting[0].wire).unwrap();
         assert_eq!(wire, json!({"lease": "a", "outcome": "done", "actual": {"a": 7}}));
     }

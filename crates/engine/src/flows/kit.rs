@@ -267,7 +267,7 @@ impl<S: Lanes + 'static> Kit<S> {
             return Err(KitError::Handler { queue: queue.unwrap_or_default() });
         }
         let unsettled = outcomes.into_iter().filter(|(_, outcome)| !outcome.is_settled());
-        settle_all(self.flows.engine.clone(), unsettled.collect()).await?;
+        settle_all(self.flows.engine.clone(), true, unsettled.collect()).await?;
         Ok(made)
     }
 

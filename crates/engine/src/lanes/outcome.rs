@@ -7,7 +7,7 @@ use crate::error::{AskError, Error, RESERVED};
 use std::fmt::Display;
 use std::sync::Arc;
 use tollgate_core::lanes::{Act, Lease, NewCall, Settle, Settlement};
-use tollgate_core::{Definition, LimitName, Now, Span};
+use tollgate_core::{Definition, LimitName, Now, Span, UNITS_MAX};
 
 /// What came of a start. A handler gives one back, or what can be made one: nothing is done, an error
 /// is to be tried again.
@@ -140,6 +140,22 @@ impl Outcome {
     /// What else is changed in the same act: records, joins, other calls. It comes to what was said before.
     pub fn and(mut self, then: Act) -> Self {
         self.then.extend(then);
+        self
+    }
+
+    /// The same without costs that there cannot be, at limits or of so much: charged, they would close a limit for
+    /// centuries, and what was done is not done again for them.
+    pub fn within_reason(mut self) -> Self {
+        let cannot_be = |(limit, units): &mut (String, u64)| {
+            *units > UNITS_MAX || LimitName::new(limit).is_err()
+        };
+        for (limit, units) in self.actual.extract_if(.., cannot_be) {
+            tracing::error!(
+                limit,
+                units,
+                "a cost is left out: there is no such limit, or not so much"
+            );
+        }
         self
     }
 

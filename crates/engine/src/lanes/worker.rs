@@ -183,7 +183,7 @@ impl<S: Lanes + 'static> Worker<S> {
             }),
             running: JoinSet::new(),
             held: Held::default(),
-            settling: Settling::new(engine.clone()),
+            settling: Settling::new(engine.clone(), is_own),
             worked: Worked::default(),
             engine,
             concurrency,

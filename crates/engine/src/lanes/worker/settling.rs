@@ -12,7 +12,7 @@ use std::task::Poll;
 use tollgate_core::contract::{Answer, Lanes, StoreError};
 use tollgate_core::lanes::act::REPORT_BYTES_MAX;
 use tollgate_core::lanes::{Act, ActError, Acted, Lease, QueueSpec, Settle, Settlement};
-use tollgate_core::{QueueName, Span, UNITS_MAX};
+use tollgate_core::{QueueName, Span};
 
 /// Most answers that are waited for at once.
 const SENT_MAX: usize = 64;
@@ -25,6 +25,8 @@ const FULL_RETRY: Span = Span::from_millis(250);
 
 pub(super) struct Settling<S> {
     engine: Engine<S>,
+    /// What follows from its calls is of runs, and needs no door.
+    is_own: bool,
     /// What was not sent yet.
     waiting: Vec<(Lease, Outcome)>,
     /// What was sent, and the answers: one that waits for room holds up no other.
@@ -35,8 +37,8 @@ pub(super) struct Settling<S> {
 type Lost = Pin<Box<dyn Future<Output = Result<u64, Error>> + Send>>;
 
 impl<S: Lanes + 'static> Settling<S> {
-    pub(super) fn new(engine: Engine<S>) -> Self {
-        Self { engine, waiting: Vec::new(), sent: Vec::new() }
+    pub(super) fn new(engine: Engine<S>, is_own: bool) -> Self {
+        Self { engine, is_own, waiting: Vec::new(), sent: Vec::new() }
     }
 
     pub(super) fn settle(&mut self, lease: Lease, outcome: Outcome) {
@@ -64,7 +66,8 @@ impl<S: Lanes + 'static> Settling<S> {
             let looking: Vec<_> = outcomes.extract_if(.., follows).collect();
             for outcomes in [outcomes, looking].into_iter().filter(|some| !some.is_empty()) {
                 let leases = outcomes.iter().map(|(lease, _)| *lease).collect();
-                self.sent.push((leases, Box::pin(settle(self.engine.clone(), outcomes))));
+                let settling = settle(self.engine.clone(), self.is_own, outcomes);
+                self.sent.push((leases, Box::pin(settling)));
             }
         }
         poll_fn(|context| {
@@ -98,6 +101,7 @@ struct Start {
 /// Settles starts; says how many leases were lost.
 pub(crate) async fn settle<S: Lanes + 'static>(
     engine: Engine<S>,
+    is_own: bool,
     outcomes: Vec<(Lease, Outcome)>,
 ) -> Result<u64, Error> {
     let now = engine.now().await?;
@@ -105,12 +109,23 @@ pub(crate) async fn settle<S: Lanes + 'static>(
     let mut acts = Vec::with_capacity(outcomes.len());
     for (lease, outcome) in outcomes {
         let mut start = Start::new(lease, &outcome);
-        let mut act = outcome.into_act(lease, now).unwrap_or_else(|error| {
+        let act = outcome.within_reason().into_act(lease, now).unwrap_or_else(|error| {
             tracing::error!(call = lease.call.0, %error, "what follows from a call cannot be done: it failed");
             start.nothing_follows();
             failed(lease)
         });
-        forget_nonsense(&mut act, lease);
+        // Most are a settlement and nothing else.
+        let refused = match is_own || act.changes() == 1 {
+            true => None,
+            false => refused(&engine, &act).await?,
+        };
+        let (start, act) = match refused {
+            None => (start, act),
+            Some(error) => {
+                tracing::error!(call = lease.call.0, %error, "what follows from a call is refused");
+                without_what_follows(start, act)
+            }
+        };
         acts.push(act);
         starts.push(start);
     }
@@ -152,15 +167,18 @@ pub(crate) async fn settle<S: Lanes + 'static>(
     Ok(lost)
 }
 
-/// Leaves out costs that there cannot be: charged, they would close a limit for centuries.
-fn forget_nonsense(act: &mut Act, lease: Lease) {
-    for (limit, actual) in act
-        .settle
-        .iter_mut()
-        .flat_map(|it| it.actual.extract_if(.., |(_, actual)| *actual > UNITS_MAX))
-    {
-        let call = lease.call.0;
-        tracing::error!(call, %limit, actual, "a cost is left out: it is more than there can be");
+/// Why what follows from a call may not be done, if that is so.
+async fn refused<S: Lanes + 'static>(
+    engine: &Engine<S>,
+    act: &Act,
+) -> Result<Option<Error>, Error> {
+    loop {
+        match engine.parts.check(act).await {
+            Ok(()) => return Ok(None),
+            Err(_) if engine.parts.pulse.has_ended() => return Err(ended().into()),
+            Err(error) if error.may_pass() => engine.parts.rest(&error).await,
+            Err(error) => return Ok(Some(error)),
+        }
     }
 }
 
@@ -383,24 +401,35 @@ mod tests {
         for bytes in [REPORT_BYTES_MAX, REPORT_BYTES_MAX + 1] {
             let (writes, lease) = started(0).await;
             let outcome = Outcome::done().report(vec![b'x'; bytes]);
-            assert_eq!(settle(writes.engine.clone(), vec![(lease, outcome)]).await, Ok(0));
+            assert_eq!(settle(writes.engine.clone(), false, vec![(lease, outcome)]).await, Ok(0));
             let ends = writes.engine.store().ends(vec![lease.call]).await.unwrap();
             assert_eq!(ends, [Some(End::Done)], "{bytes} bytes");
         }
     }
 
-    #[tokio::test]
-    async fn a_cost_that_there_cannot_be_is_left_out() {
-        let (writes, lease) = started(0).await;
-        let mut act = Outcome::done()
-            .actual("a", UNITS_MAX)
-            .actual("b", UNITS_MAX + 1)
-            .into_act(lease, Now::default())
-            .unwrap();
-        forget_nonsense(&mut act, lease);
+    #[test]
+    fn a_cost_that_there_cannot_be_is_left_out() {
+        let outcome = Outcome::done().actual("a", UNITS_MAX).actual("b", UNITS_MAX + 1);
+        let lease = Lease { call: CallId(1), token: 1 };
+        let act = outcome.actual("", 1).within_reason().into_act(lease, Now::default()).unwrap();
         let left: Vec<_> = act.settle[0].actual.iter().map(|(limit, _)| limit.as_str()).collect();
         assert_eq!(left, ["a"]);
-        drop(writes);
+    }
+
+    #[tokio::test]
+    async fn what_is_not_the_workers_follows_from_none_of_its_calls() {
+        let (writes, lease) = started(0).await;
+        let into = |queue: &str| {
+            let lane = LaneName::new("a").unwrap();
+            let enqueue = vec![NewCall::new(QueueName::new(queue).unwrap(), lane)];
+            Outcome::done().and(Act { enqueue, ..Act::default() }).standing_alone()
+        };
+        assert_eq!(
+            settle(writes.engine.clone(), false, vec![(lease, into("task/x"))]).await,
+            Ok(0)
+        );
+        let ends = writes.engine.store().ends(vec![lease.call]).await.unwrap();
+        assert_eq!(ends, [Some(End::Done)], "it stands alone");
     }
 
     #[tokio::test]
@@ -408,7 +437,7 @@ mod tests {
         for times in [0, 1, OVERTAKEN_MAX] {
             let (writes, lease) = started(times).await;
             let outcome = Outcome::done().followed(writes.clone());
-            assert_eq!(settle(writes.engine.clone(), vec![(lease, outcome)]).await, Ok(0));
+            assert_eq!(settle(writes.engine.clone(), false, vec![(lease, outcome)]).await, Ok(0));
             let store = writes.engine.store();
             let record = writes.engine.record(&key()).await.unwrap().unwrap();
             assert_eq!(&*record.bytes, b"ours", "overtaken {times} times");
@@ -421,7 +450,7 @@ mod tests {
     async fn who_is_overtaken_for_ever_is_tried_again_later() {
         let (writes, lease) = started(OVERTAKEN_MAX + 1).await;
         let outcome = Outcome::done().followed(writes.clone());
-        assert_eq!(settle(writes.engine.clone(), vec![(lease, outcome)]).await, Ok(0));
+        assert_eq!(settle(writes.engine.clone(), false, vec![(lease, outcome)]).await, Ok(0));
         assert_eq!(writes.engine.store().ends(vec![lease.call]).await.unwrap(), [None]);
         assert_eq!(writes.was_made.load(Ordering::Relaxed), 0);
         let call = writes.engine.call(lease.call).await.unwrap().unwrap();
