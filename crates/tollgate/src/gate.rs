@@ -172,12 +172,12 @@ async fn on_a_thread<T: Send + 'static>(
 ) -> Result<T, KeptError> {
     let (reply, answer) = tokio::sync::oneshot::channel();
     let failed = |reason: String| KeptError::Failed { reason };
-    let spawned = std::thread::Builder::new().name("tollgate-open".to_owned()).spawn(move || {
+    let spawned = std::thread::Builder::new().name("tollgate-aside".to_owned()).spawn(move || {
         // Nobody need wait for it.
         let _ = reply.send(run());
     });
     spawned.map_err(|error| failed(format!("no thread could be started: {error}")))?;
-    answer.await.map_err(|_| failed("it panicked while it was opened".to_owned()))
+    answer.await.map_err(|_| failed("it panicked".to_owned()))
 }
 
 /// Why a gate could not be opened.

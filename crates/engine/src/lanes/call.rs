@@ -104,8 +104,14 @@ impl Call {
     }
 
     /// It owes this when it starts: all tolls are paid or none. The first one's meter, if it has a rate, closes
-    /// when the upstream asks for a pause.
+    /// when the upstream asks for a pause. Its limit has to be there: `limited_to` is for passes, and says nothing here.
     pub fn pays(mut self, toll: Toll<'_>) -> Self {
+        if toll.definition().is_some() {
+            tracing::warn!(
+                limit = toll.name(),
+                "a limit comes with a toll of a call, and is left out: define it"
+            );
+        }
         self.tolls.push(Owed {
             limit: toll.name().to_owned(),
             partition: toll.partition().map(str::to_owned),

@@ -1,6 +1,6 @@
 //! What would become of all that waits: as limits are, and as they might be.
 
-use super::Tollgate;
+use super::{Tollgate, on_a_thread};
 use crate::lanes::{Forecast, Work};
 use crate::{Error, Limit};
 use tollgate_core::contract::StoreError;
@@ -42,9 +42,7 @@ impl Tollgate {
         let copied = self.engine()?.store().copied(CALLS_MAX).await?;
         let (scheduler, now) = copied.ok_or(AskError::ForecastTooLarge { calls_max: CALLS_MAX })?;
         let forecast = move || outlook(scheduler, &changes, work, now);
-        let told = tokio::task::spawn_blocking(forecast).await;
-        // It panicked, or the runtime is at its end.
-        told.map_err(|error| StoreError::Failed { reason: error.to_string() }.into())
+        Ok(on_a_thread(forecast).await.map_err(StoreError::from)?)
     }
 }
 

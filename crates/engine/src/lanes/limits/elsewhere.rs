@@ -25,6 +25,10 @@ impl<S: Meters + 'static> Engine<S> {
             loop {
                 let name = changed().await;
                 while let Err(error) = parts.look_again(&name).await {
+                    if !error.may_pass() {
+                        tracing::warn!(limit = name.as_str(), %error, "a limit that changed is not understood");
+                        break;
+                    }
                     tracing::debug!(limit = name.as_str(), %error, "a limit that changed cannot be read");
                     parts.pulse.sleep(AGAIN).await;
                 }
