@@ -3,7 +3,6 @@
 use super::{Tollgate, on_a_thread};
 use crate::lanes::{Forecast, Work};
 use crate::{Error, Limit};
-use tollgate_core::contract::StoreError;
 use tollgate_core::lanes::Scheduler;
 use tollgate_core::{Definition, LimitName, Now};
 use tollgate_engine::AskError;
@@ -42,7 +41,7 @@ impl Tollgate {
         let copied = self.engine()?.store().copied(CALLS_MAX).await?;
         let (scheduler, now) = copied.ok_or(AskError::ForecastTooLarge { calls_max: CALLS_MAX })?;
         let forecast = move || outlook(scheduler, &changes, work, now);
-        Ok(on_a_thread(forecast).await.map_err(StoreError::from)?)
+        Ok(on_a_thread(forecast).await?)
     }
 }
 

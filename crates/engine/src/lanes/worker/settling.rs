@@ -322,9 +322,9 @@ mod tests {
     use std::task::{Context, Waker};
     use tollgate_core::contract::kept::Kept;
     use tollgate_core::lanes::{
-        Claim, End, NewCall, QueueSpec, Record, Revision, Scheduler, Write,
+        CallId, Claim, End, NewCall, QueueSpec, Record, Revision, Scheduler, Write,
     };
-    use tollgate_core::{Key, LaneName, Now, QueueName};
+    use tollgate_core::{Key, LaneName, Now, QueueName, UNITS_MAX};
 
     type Store = Kept<Scheduler>;
 
@@ -419,17 +419,15 @@ mod tests {
     #[tokio::test]
     async fn what_is_not_the_workers_follows_from_none_of_its_calls() {
         let (writes, lease) = started(0).await;
-        let into = |queue: &str| {
-            let lane = LaneName::new("a").unwrap();
-            let enqueue = vec![NewCall::new(QueueName::new(queue).unwrap(), lane)];
-            Outcome::done().and(Act { enqueue, ..Act::default() }).standing_alone()
-        };
-        assert_eq!(
-            settle(writes.engine.clone(), false, vec![(lease, into("task/x"))]).await,
-            Ok(0)
-        );
-        let ends = writes.engine.store().ends(vec![lease.call]).await.unwrap();
-        assert_eq!(ends, [Some(End::Done)], "it stands alone");
+        let (queue, lane) = (QueueName::new("task/x").unwrap(), LaneName::new("a").unwrap());
+        let store = writes.engine.store();
+        store.define_queue(queue.clone(), QueueSpec::default()).await.unwrap().unwrap();
+        let then = Act { enqueue: vec![NewCall::new(queue, lane)], ..Act::default() };
+        let outcome = Outcome::done().and(then).standing_alone();
+        assert_eq!(settle(writes.engine.clone(), false, vec![(lease, outcome)]).await, Ok(0));
+        assert_eq!(store.ends(vec![lease.call]).await.unwrap(), [Some(End::Done)]);
+        let tasks = writes.engine.queue_state("task/x").await.unwrap().unwrap();
+        assert_eq!(tasks.waiting, 0, "a queue of runs");
     }
 
     #[tokio::test]
