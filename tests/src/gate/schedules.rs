@@ -45,6 +45,13 @@ impl Opened {
         .await
     }
 
+    async fn after_a_stop(self, span: Span) -> Self {
+        let Self { gate, clock, folder } = self;
+        drop(gate);
+        clock.advance(span);
+        Self { gate: None, clock, folder }.reopen().await
+    }
+
     async fn next_tick(&self) -> Option<Timestamp> {
         self.gate().schedules(None, 10).await.unwrap()[0].next
     }
@@ -72,11 +79,7 @@ async fn a_call_comes_at_each_tick_and_not_before() {
 async fn ticks_that_were_missed_come_once_after_a_restart() {
     let opened = Opened::with(Limit::per_second(10)).await;
     opened.gate().schedule("s", "q", cron("*/5 * * * *"), call("a", "x")).await.unwrap();
-    let clock = opened.clock.clone();
-    let Opened { gate, folder, .. } = opened;
-    drop(gate);
-    clock.advance(Span::from_hours(3));
-    let opened = Opened { gate: None, clock, folder }.reopen().await;
+    let opened = opened.after_a_stop(Span::from_hours(3)).await;
     opened.come(1).await;
     let next = opened.next_tick().await.unwrap();
     assert!(next.since(start()) > Span::from_hours(3));
@@ -89,11 +92,7 @@ async fn ticks_that_were_missed_come_as_the_last_of_them_and_not_expired() {
     let opened = Opened::with(Limit::per_second(10)).await;
     let short_lived = call("a", "x").expires_after(Span::from_minutes(10));
     opened.gate().schedule("s", "q", cron("*/5 * * * *"), short_lived).await.unwrap();
-    let clock = opened.clock.clone();
-    let Opened { gate, folder, .. } = opened;
-    drop(gate);
-    clock.advance(Span::from_hours(3));
-    let opened = Opened { gate: None, clock, folder }.reopen().await;
+    let opened = opened.after_a_stop(Span::from_hours(3)).await;
     opened.come(1).await;
     let call = opened.gate().call(opened.waiting().await[0]).await.unwrap().unwrap();
     let tick = opened.next_tick().await.unwrap().minus(Span::from_minutes(5));
