@@ -297,12 +297,6 @@ impl Scheduler {
         self.calls.iter().map(|(_, call)| call.body)
     }
 
-    /// The calls whose bodies are kept where this is true.
-    pub fn located_where(&self, is_there: impl Fn(u64) -> bool) -> Vec<(CallId, u64)> {
-        let bodies = self.calls.iter().map(|(_, call)| (call.id, call.body));
-        bodies.filter(|(_, body)| is_there(*body)).collect()
-    }
-
     /// Where the bodies were kept of calls that ended since this was asked last.
     pub fn take_freed(&mut self) -> impl Iterator<Item = u64> {
         self.freed.drain(..)

@@ -13,6 +13,7 @@ use super::segments::Segments;
 use crate::embedded::disk::Disk;
 use crate::embedded::disk::part::Part;
 use crate::embedded::log::{self, Batch, Log, LogError, Report, SegmentNumber, Settings};
+use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
 use tollgate_core::lanes::{Effect, Kept};
@@ -162,7 +163,7 @@ fn write(
         }
     });
     outcome?;
-    let needed = Segments::of(scheduler.locations(), given);
+    let needed = Segments::of(scheduler.locations(), given, BTreeMap::new());
     for (segment, given) in needed.given() {
         batch.push_with(|buffer| records::encode_given(segment, given, buffer));
     }

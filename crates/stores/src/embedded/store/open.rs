@@ -140,7 +140,7 @@ impl Store {
         let upkeep = Upkeep {
             disk,
             inbox: inbox.clone(),
-            segments: Segments::of(scheduler.locations(), &given).on_disk(bytes),
+            segments: Segments::of(scheduler.locations(), &given, bytes),
             checkpoint,
             since: report.bytes,
             every: settings.checkpoint_bytes,

@@ -38,12 +38,14 @@ struct Bodies {
 }
 
 impl Segments {
-    /// Those in which bodies of calls are that have not ended, with what each was ever given.
+    /// Those in which bodies of calls are that have not ended, with what each was ever given, among those on the
+    /// disk.
     pub(super) fn of(
         locations: impl Iterator<Item = u64>,
         all: &BTreeMap<SegmentNumber, Given>,
+        bytes: BTreeMap<SegmentNumber, u64>,
     ) -> Self {
-        let mut segments = Self::default();
+        let mut segments = Self { bytes, ..Self::default() };
         for body in locations.filter(|bits| *bits != 0).map(Position::from_bits) {
             segments.bodies.entry(body.segment()).or_default().live += 1;
         }
@@ -53,13 +55,6 @@ impl Segments {
             bodies.all = given.filter(|given| given.bodies >= bodies.live).unwrap_or(unknown);
         }
         segments
-    }
-
-    /// The same with the segments that are on the disk, and how long each is. One that is not was damaged: nothing is
-    /// kept for what was in it.
-    pub(super) fn on_disk(mut self, bytes: BTreeMap<SegmentNumber, u64>) -> Self {
-        self.bodies.retain(|segment, _| bytes.contains_key(segment));
-        Self { bytes, ..self }
     }
 
     /// What each was ever given.
@@ -133,7 +128,7 @@ mod tests {
 
     fn of_bodies(bodies: &[u64]) -> Segments {
         let bytes = (1..9).map(|segment| (SegmentNumber::new(segment), 1_000)).collect();
-        Segments::of(bodies.iter().copied(), &BTreeMap::new()).on_disk(bytes)
+        Segments::of(bodies.iter().copied(), &BTreeMap::new(), bytes)
     }
 
     #[test]
@@ -156,7 +151,7 @@ mod tests {
         let all = BTreeMap::from([(third, Given { bodies: 1, bytes: 500 })]);
         let kept = |bytes: u64| BTreeMap::from([(third, 1_000), (SegmentNumber::new(4), bytes)]);
         for (bytes, moves) in [(3_000, false), (3_001, true)] {
-            let segments = Segments::of([body(3, 1)].into_iter(), &all).on_disk(kept(bytes));
+            let segments = Segments::of([body(3, 1)].into_iter(), &all, kept(bytes));
             assert_eq!(segments.to_be_moved(None, checkpoint).is_some(), moves, "{bytes}");
             assert_eq!(segments.to_be_moved(Some(third), checkpoint), None);
         }

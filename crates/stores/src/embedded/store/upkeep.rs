@@ -6,7 +6,7 @@ use super::open::OpenError;
 use super::segments::Segments;
 use super::{checkpoint, records};
 use crate::embedded::disk::Disk;
-use crate::embedded::log::{self, LogError, Position, Reader, SegmentNumber};
+use crate::embedded::log::{self, LogError, Position, SegmentNumber};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
@@ -33,10 +33,6 @@ pub(super) enum UpkeepNews {
     Bodies(Vec<OldBody>),
     /// All bodies of an old segment were handed over.
     Moved,
-    /// An old segment cannot be read as a whole.
-    Damaged(String),
-    /// Bodies, and where they are, that can never be read again.
-    Unreadable(Vec<(CallId, u64)>),
     /// A job found no space on the disk: it is tried again after some time.
     Full(String),
     /// A job was given up: it is tried again after some time, and may never succeed.
@@ -57,7 +53,6 @@ impl UpkeepNews {
         match error {
             OpenError::Journal(unsynced @ LogError::Unsynced { .. }) => Self::Lost(unsynced),
             OpenError::Journal(full @ LogError::Full { .. }) => Self::Full(full.to_string()),
-            OpenError::Journal(damage) if damage.is_damage() => Self::Damaged(damage.to_string()),
             error => Self::Failed(error.to_string()),
         }
     }
@@ -120,29 +115,6 @@ impl Upkeep {
                 Ok::<(), OpenError>(())
             })?;
             inbox.news(News::Upkeep(UpkeepNews::Bodies(bodies)));
-            Ok(UpkeepNews::Moved)
-        });
-    }
-
-    /// Hands these bodies of a damaged segment to the writer, one by one, as far as they can be read: the segment, and
-    /// all behind it, would never go for the sake of the others.
-    pub(super) fn move_each(&mut self, bodies: Vec<(CallId, u64)>) {
-        let reader = Reader::on(self.disk.clone());
-        self.start(move |inbox| {
-            let mut unreadable = Vec::new();
-            for (id, bits) in bodies {
-                let at = Position::from_bits(bits);
-                let found = match records::payload(&reader, at) {
-                    Ok(payload) => UpkeepNews::Bodies(vec![OldBody { id, at, payload }]),
-                    Err(error) if error.is_damage() => {
-                        unreadable.push((id, bits));
-                        continue;
-                    }
-                    Err(error) => return Err(error.into()),
-                };
-                inbox.news(News::Upkeep(found));
-            }
-            inbox.news(News::Upkeep(UpkeepNews::Unreadable(unreadable)));
             Ok(UpkeepNews::Moved)
         });
     }

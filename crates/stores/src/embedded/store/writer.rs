@@ -421,15 +421,7 @@ impl Writer {
                     "the journal's upkeep found no space and is tried again later"
                 );
             }
-            UpkeepNews::Damaged(reason) if let Some(segment) = self.upkeep.moving => {
-                tracing::error!(reason, "bodies move one by one from a segment that is damaged");
-                let is_there = |body| Position::from_bits(body).segment() == segment;
-                self.upkeep.move_each(self.state.scheduler.located_where(is_there));
-            }
-            UpkeepNews::Unreadable(bodies) => {
-                bodies.into_iter().for_each(|(id, body)| self.forget_body(id, body));
-            }
-            UpkeepNews::Failed(reason) | UpkeepNews::Damaged(reason) => {
+            UpkeepNews::Failed(reason) => {
                 self.upkeep.give_up();
                 tracing::error!(reason, "the journal's upkeep failed and is tried again later");
             }
@@ -454,15 +446,6 @@ impl Writer {
         self.cargo.bodies.push(InBatch { call: id, offset, bytes });
         if self.batch.bytes() >= BATCH_BYTES_MAX && self.held.is_empty() && self.failed.is_none() {
             self.hand_over();
-        }
-    }
-
-    /// A body can never be read again: nothing is kept for it. Its call is given up when its turn comes.
-    fn forget_body(&mut self, id: CallId, body: u64) {
-        if self.state.scheduler.located(id) == Some(body) {
-            tracing::error!(call = id.0, "the body of a call is lost: its segment is damaged");
-            self.state.scheduler.locate(id, 0);
-            self.upkeep.segments.free(Position::from_bits(body));
         }
     }
 
