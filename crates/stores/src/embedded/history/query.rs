@@ -21,13 +21,17 @@ impl Shelf {
         let (sealed, writing) = self.books().with_call(call);
         let mut found = Vec::new();
         for (number, book) in sealed {
-            match self.find_indexed(number, book, call).map_err(reading) {
-                Ok(Some(events)) => found.extend(events),
+            let events = match self.find_indexed(number, book, call).map_err(reading) {
+                // Of the index, perhaps: reading the segment tells.
                 Err(error) if error.is_damage() => {
-                    self.set_aside(number, &error).map_err(reading)?;
+                    self.note_index(number, Index::Absent);
+                    None
                 }
-                Err(error) => return Err(error),
-                Ok(None) => self.scan(number, |_, event| {
+                events => events?,
+            };
+            match events {
+                Some(events) => found.extend(events),
+                None => self.scan(number, |_, event| {
                     found.extend(Some(event).filter(|event| event.call == call));
                 })?,
             }

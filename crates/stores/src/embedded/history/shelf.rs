@@ -94,6 +94,8 @@ impl Shelf {
             }
         });
         match read {
+            // A crash came before its first commit.
+            Ok(summary) if summary.records == 0 => self.remove(number),
             Ok(summary) => {
                 // What a process that was killed wrote may be in memory alone, and an index must not outlast it.
                 segment::part(&self.disk, number).open(&segment::log_name())?.sync()?;
