@@ -27,7 +27,8 @@ impl Fresh {
     /// Begins one, if there is nothing at `target`, or an empty folder. What is left of one that was
     /// begun before and not finished is removed.
     pub(in crate::embedded) fn begin(target: &Path) -> Result<Self, FolderError> {
-        let target = target.to_owned();
+        // Without a slash at its end, which would hide that it is a link.
+        let target: PathBuf = target.components().collect();
         check_vacant(&target)?;
         let Some(name) = target.file_name() else {
             let source = io::Error::other("it has no name of its own: write the path out");
@@ -76,7 +77,9 @@ impl Drop for Fresh {
 
 fn check_vacant(target: &Path) -> Result<(), FolderError> {
     let folder = target.to_owned();
+    let is_link = fs::symlink_metadata(target).is_ok_and(|found| found.is_symlink());
     let is_vacant = match fs::metadata(target) {
+        _ if is_link => Err(irreplaceable()),
         Ok(found) if found.is_dir() => {
             RealDisk::check_unused(target)?;
             check_replaceable(target, &found)
@@ -98,12 +101,13 @@ fn check_vacant(target: &Path) -> Result<(), FolderError> {
 fn check_replaceable(target: &Path, found: &Metadata) -> io::Result<()> {
     let beside = fs::canonicalize(target)?.parent().map(fs::metadata).transpose()?;
     let is_mounted = beside.is_none_or(|beside| beside.dev() != found.dev());
-    if is_mounted || fs::symlink_metadata(target)?.is_symlink() {
-        return Err(io::Error::other(
-            "it is a link or the root of a disk, and no folder can take its place: name one in it",
-        ));
-    }
-    Ok(())
+    if is_mounted { Err(irreplaceable()) } else { Ok(()) }
+}
+
+fn irreplaceable() -> io::Error {
+    let what =
+        "it is a link or the root of a disk, and no folder can take its place: name one in it";
+    io::Error::other(what)
 }
 
 /// Whether a file is a store's.
@@ -128,9 +132,13 @@ mod tests {
         let (folder, link) = (parent.path().join("a"), parent.path().join("link"));
         fs::create_dir(&folder).unwrap();
         std::os::unix::fs::symlink(&folder, &link).unwrap();
-        let refused = Fresh::begin(&link).unwrap_err().to_string();
-        assert!(refused.contains("name one in it"), "{refused}");
-        assert_eq!(fs::read_dir(parent.path()).unwrap().count(), 2);
+        for link in [link.clone(), link.join("")] {
+            let refused = Fresh::begin(&link).unwrap_err().to_string();
+            assert!(refused.contains("name one in it"), "{refused}");
+        }
+        fs::remove_dir(&folder).unwrap();
+        assert!(Fresh::begin(&link).is_err(), "it leads nowhere");
+        assert_eq!(fs::read_dir(parent.path()).unwrap().count(), 1);
         drop(Fresh::begin(&folder).unwrap());
     }
 
