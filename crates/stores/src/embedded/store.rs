@@ -8,6 +8,7 @@ mod events;
 mod export;
 mod inbox;
 mod lingering;
+mod no_room;
 mod open;
 mod records;
 mod replay;

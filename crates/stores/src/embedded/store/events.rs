@@ -1,5 +1,6 @@
 //! What happened, told to history and to whoever follows once it lasts.
 
+use super::inbox::Inbox;
 use crate::embedded::history::{Intake, Told};
 use crate::embedded::log::{BatchPlace, Position};
 use crate::store::home::Listeners;
@@ -36,5 +37,15 @@ impl Audience {
             events.retain(Event::is_history);
             history.tell(Told { events, until });
         }
+    }
+}
+
+/// Leaves nobody waiting, also if the writer panics.
+pub(super) struct Ends(pub(super) Arc<Inbox>, pub(super) Audience);
+
+impl Drop for Ends {
+    fn drop(&mut self) {
+        self.0.end();
+        self.1.listeners.end();
     }
 }

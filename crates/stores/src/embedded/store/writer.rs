@@ -4,9 +4,10 @@
 //! to the committer as one batch. While that is written and synced it goes on with the next one. An
 //! answer is sent when all that it saw and did lasts.
 
-use super::events::Audience;
+use super::events::{Audience, Ends};
 use super::inbox::{Cargo, Expected, InBatch, Inbox, News, Sent, Waiting};
 use super::lingering::Lingering;
+use super::no_room::NoRoom;
 use super::records;
 use super::upkeep::{OldBody, Upkeep, UpkeepNews};
 use crate::embedded::committer::{Committer, Refused};
@@ -15,10 +16,8 @@ use crate::store::TimeSource;
 use crate::store::command::{Kind, Reply};
 use crate::store::state::State;
 use std::collections::VecDeque;
-use std::io;
-use std::io::ErrorKind::{QuotaExceeded, StorageFull};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 use tollgate_core::contract::StoreError;
 use tollgate_core::lanes::{CallId, Effect};
 
@@ -28,8 +27,6 @@ const BATCH_BYTES_MAX: usize = 8 << 20;
 const SUBMITTED_MAX: usize = 2;
 /// Most batches that are kept while the disk is full.
 const HELD_MAX: usize = 8;
-/// How long a full disk is left alone before it is tried again.
-const FULL_RETRY: Duration = Duration::from_millis(250);
 
 pub(super) struct Writer {
     pub(super) state: State,
@@ -339,9 +336,9 @@ impl Writer {
                 if self.failed.is_none() =>
             {
                 self.arrived();
-                let error = full(&source);
-                self.audience.listeners.condition.is_in_trouble(error.clone());
-                self.full = Some(NoRoom { until: elapsing() + FULL_RETRY, error });
+                let full = NoRoom::at(elapsing(), &source);
+                self.audience.listeners.condition.is_in_trouble(full.error.clone());
+                self.full = Some(full);
                 self.held.push_back((batch, cargo));
             }
             News::Refused(Refused { error, .. }, cargo) => {
@@ -489,36 +486,8 @@ impl Writer {
     }
 }
 
-/// Nothing could be written for want of room.
-struct NoRoom {
-    /// How long that is left alone.
-    until: Instant,
-    /// What is said to who comes meanwhile.
-    error: StoreError,
-}
-
-/// Leaves nobody waiting, also if the writer panics.
-struct Ends(Arc<Inbox>, Audience);
-
-impl Drop for Ends {
-    fn drop(&mut self) {
-        self.0.end();
-        self.1.listeners.end();
-    }
-}
-
 /// How long a full disk is left alone is the machine's time, not the limits'.
 #[expect(clippy::disallowed_methods, reason = "no decision hangs on it")]
 fn elapsing() -> Instant {
     Instant::now()
-}
-
-fn full(source: &io::Error) -> StoreError {
-    let reason = match source.kind() {
-        StorageFull | QuotaExceeded => {
-            "the disk has no space: free some, it is tried again".to_owned()
-        }
-        _ => format!("{source}: close some or raise how many there may be, it is tried again"),
-    };
-    StoreError::Full { reason }
 }
