@@ -10,6 +10,12 @@ use tollgate_core::{QueueName, UNITS_MAX};
 impl<S: Lanes> Parts<S> {
     /// Refuses an act that reaches for what is not the caller's.
     pub(super) async fn check(&self, act: &Act) -> Result<(), Error> {
+        self.check_reach(act).await?;
+        self.check_pushed(act).await
+    }
+
+    /// As [`Self::check`], whoever makes the calls.
+    pub(super) async fn check_reach(&self, act: &Act) -> Result<(), Error> {
         check(act)?;
         let ended = [&act.cancel[..], &act.delete].concat();
         if !ended.is_empty() {
@@ -20,7 +26,7 @@ impl<S: Lanes> Parts<S> {
                 return Err(AskError::CallOfRun { call: found.id, run }.into());
             }
         }
-        self.check_pushed(act).await
+        Ok(())
     }
 }
 

@@ -173,7 +173,7 @@ async fn refused<S: Lanes + 'static>(
     act: &Act,
 ) -> Result<Option<Error>, Error> {
     loop {
-        match engine.parts.check(act).await {
+        match engine.parts.check_reach(act).await {
             Ok(()) => return Ok(None),
             Err(_) if engine.parts.pulse.has_ended() => return Err(ended().into()),
             Err(error) if error.may_pass() => engine.parts.rest(&error).await,
