@@ -200,8 +200,10 @@ impl<S: Lanes + 'static> Engine<S> {
             return Ok(self.started(started, asked).await);
         }
         // Given up: what it would be told now, without itself in the line, is the answer.
-        place.leave().await;
-        self.pay_now(&asked).await
+        match place.leave().await {
+            Some(started) => Ok(self.started(started, asked).await),
+            None => self.pay_now(&asked).await,
+        }
     }
 
     async fn line_up(&self, asked: &Asked) -> Result<InLine<S>, Error> {
@@ -405,16 +407,21 @@ impl<S: Lanes + 'static> InLine<S> {
         started
     }
 
-    /// Gives the place up, and waits until it is.
-    async fn leave(mut self) {
+    /// Gives the place up, and waits until it is, unless it was called just now.
+    async fn leave(mut self) -> Option<Started> {
         let is_waiting = self.parts.waiting.book.lock().waiting.remove(&self.lane).is_some();
-        let Some(call) = self.call.take().filter(|_| is_waiting) else { return };
+        let call = self.call.take();
+        if !is_waiting {
+            return self.called.try_recv().ok();
+        }
+        let call = call?;
         let (parts, (reply, left)) = (self.parts.clone(), oneshot::channel::<()>());
         self.parts.pulse.see_through(async move {
             parts.cancel(call).await;
             drop(reply);
         });
         let _ = left.await;
+        None
     }
 }
 
