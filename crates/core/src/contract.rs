@@ -331,7 +331,7 @@ pub trait Lanes: Meters {
     ) -> impl Future<Output = Answer<Vec<Option<CallView>>>> + Send;
 
     /// The payloads of calls, as many as the caller can hold; `None` for those that ended for good or
-    /// never were.
+    /// never were, and where it is damaged.
     fn payloads(
         &self,
         calls: Vec<CallId>,

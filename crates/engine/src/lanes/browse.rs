@@ -57,7 +57,7 @@ impl<S: Lanes + 'static> Engine<S> {
         Ok(self.parts.store.look(vec![call]).await?.pop().flatten())
     }
 
-    /// What was handed in with a call; `None` if it ended for good or never was.
+    /// What was handed in with a call; `None` if it ended for good or never was, or if that is damaged.
     pub async fn payload(&self, call: CallId) -> Result<Option<Payload>, Error> {
         Ok(self.payloads(vec![call]).await?.pop().flatten())
     }

@@ -107,7 +107,7 @@ impl Call {
     /// when the upstream asks for a pause. Its limit has to be there: `limited_to` is for passes, and says nothing here.
     pub fn pays(mut self, toll: Toll<'_>) -> Self {
         if toll.definition().is_some() {
-            tracing::warn!(
+            tracing::debug!(
                 limit = toll.name(),
                 "a limit comes with a toll of a call, and is left out: define it"
             );

@@ -31,8 +31,8 @@ const CLAIM_WAIT: Span = Span::from_secs(60);
 const DRAIN_WAIT: Span = Span::from_secs(1);
 /// A claim means *start now*: what comes later than this is handed back.
 const START_BY: Span = Span::from_secs(1);
-/// With less, no call would ever reach its handler in time.
-const START_BY_MIN: Span = Span::from_millis(1);
+/// It counts from before the commit of the start: with less, a slow disk would let no call reach its handler in time.
+const START_BY_MIN: Span = Span::from_millis(100);
 /// Leases are renewed so many times before they would end.
 const HEARTBEATS: u64 = 3;
 /// Most calls that may wait to be settled, beyond as many as there are hands.
@@ -145,7 +145,7 @@ impl<S: Lanes + 'static> Worker<S> {
     }
 
     /// A call that reaches the handler later than this after it was let go is handed back: it paid for
-    /// a start that the upstream would see too late. 1 s by default, and 1 ms at least.
+    /// a start that the upstream would see too late. 1 s by default, and 100 ms at least.
     pub fn start_by(self, span: impl Into<Span>) -> Self {
         Self { start_by: span.into().max(START_BY_MIN), ..self }
     }
@@ -201,7 +201,7 @@ impl<S: Lanes + 'static> Engine<S> {
     async fn named_of_worker(&self, queue: &str) -> Result<QueueName, Error> {
         let queue = super::door::open_queue_name(queue)?;
         if let Ok(None) = self.parts.queue_named(&queue).await {
-            tracing::warn!(%queue, "there is no such queue: the worker waits until it is defined");
+            tracing::warn!(%queue, "there is no such queue yet");
         }
         Ok(queue)
     }

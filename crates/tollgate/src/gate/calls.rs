@@ -301,7 +301,7 @@ impl Tollgate {
         self.engine()?.call(call).await
     }
 
-    /// What was handed in with a call; `None` if it ended for good or never was.
+    /// What was handed in with a call; `None` if it ended for good or never was, or if that is damaged.
     pub async fn payload(&self, call: CallId) -> Result<Option<Payload>, Error> {
         self.engine()?.payload(call).await
     }
