@@ -11,6 +11,7 @@ mod contenders;
 mod keys;
 mod plan;
 
+mod bare;
 mod calls;
 mod decisions;
 mod designs;

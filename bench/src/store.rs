@@ -7,16 +7,18 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 use tollgate_core::contract::{Configure, Lanes as _, Meters as _};
-use tollgate_core::lanes::{Act, Claim, NewCall, Order, Payload, QueueSpec, Settle, Settlement};
+use tollgate_core::lanes::{
+    Act, Claim, Lease, NewCall, Order, Payload, QueueSpec, Settle, Settlement,
+};
 use tollgate_core::{
     Definition, LaneName, Limit, LimitName, Now, Partition, QueueName, Span, Toll,
 };
 use tollgate_engine::{Clock as _, SystemClock};
 use tollgate_stores::embedded::disk::{Disk, RealDisk};
-use tollgate_stores::embedded::log::{Batch, Log, LogError, SegmentNumber, Settings};
 use tollgate_stores::embedded::{HistorySettings, StoreSettings};
 use tollgate_stores::store::{Store, TimeSource};
 
+use crate::bare;
 use crate::folder::{Folder, size_of_folder};
 use crate::process;
 use crate::table::{Table, grouped};
@@ -28,7 +30,7 @@ const TOGETHER: [usize; 3] = [1, 64, 1_024];
 /// a bare log does about as many life cycles as the one on which the store was designed.
 const SLOW_SYNCS: [Duration; 2] = [Duration::from_micros(600), Duration::from_millis(1)];
 /// How long a row is measured.
-const ROW: Duration = Duration::from_secs(3);
+pub(crate) const ROW: Duration = Duration::from_secs(3);
 /// Bytes of a call's body.
 const BODY: usize = 100;
 /// Tenants, and the meters at which they pay.
@@ -70,6 +72,7 @@ pub(crate) fn life_cycles(rows: &[Cycles]) -> anyhow::Result<Table> {
             "commands a commit",
             "a sync, ms",
             "store, calls/s",
+            "bare scheduler, calls/s",
             "bare log, calls/s",
             "ratio",
             "bytes a call",
@@ -78,12 +81,14 @@ pub(crate) fn life_cycles(rows: &[Cycles]) -> anyhow::Result<Table> {
     for row in rows {
         let store = Folder::new("store")?;
         let (calls, bytes) = store_cycles(&store.path, *row)?;
-        let bare = Folder::new("bare")?;
-        let (log, micros) = bare_cycles(&bare.path, *row, bytes)?;
+        let scheduler = bare::scheduler(row.together)?;
+        let folder = Folder::new("bare")?;
+        let (log, micros) = bare::log(&folder.path, *row, bytes)?;
         table.add(vec![
             grouped(row.together),
             format!("{:.2}", micros as f64 / 1e3),
             grouped(calls),
+            grouped(scheduler),
             grouped(log),
             format!("{:.2}", calls as f64 / log as f64),
             bytes.to_string(),
@@ -180,7 +185,7 @@ fn store_cycles(folder: &Path, row: Cycles) -> anyhow::Result<(usize, u64)> {
 
 /// Who hands in calls of a queue of its own and settles them, with the names at hand: to write them out would cost as
 /// much as some of what is measured.
-struct Client {
+pub(crate) struct Client {
     queue: QueueName,
     limit: LimitName,
     partitions: Vec<Partition>,
@@ -192,7 +197,7 @@ impl Client {
         Ok([Self::of("calls")?, Self::of("others")?])
     }
 
-    fn of(queue: &str) -> anyhow::Result<Self> {
+    pub(crate) fn of(queue: &str) -> anyhow::Result<Self> {
         let partitions = (0..PARTITIONS).map(partition).collect::<anyhow::Result<_>>()?;
         let lanes = (0..LANES).map(lane).collect::<anyhow::Result<_>>()?;
         Ok(Self { queue: QueueName::new(queue)?, limit: LimitName::new("api")?, partitions, lanes })
@@ -209,48 +214,35 @@ impl Client {
 
     /// So many calls, each a command by itself.
     async fn cycle(&self, store: &Store, from: usize, together: usize) -> anyhow::Result<()> {
-        let calls = (from..from + together).map(|number| self.call(number));
-        let acts = calls.map(|call| Act { enqueue: vec![call], ..Act::default() });
-        for acted in store.act(acts.collect()).await? {
+        for acted in store.act(self.enqueue(from, together)).await? {
             let _ = acted?;
         }
-        let queue = self.queue.clone();
-        let claim = Claim { queue, most: together, lease: None, asks: Span::ZERO };
-        let claimed = store.claim(claim).await?;
+        let claimed = store.claim(self.claim(together)).await?;
         anyhow::ensure!(claimed.len() == together, "{} of {together}", claimed.len());
-        let acts = claimed.iter().map(|claimed| {
-            let (lease, settlement) = (claimed.started.lease, Settlement::Done);
-            let settle = vec![Settle::new(lease, settlement)];
-            Act { settle, ..Act::default() }
-        });
-        for acted in store.act(acts.collect()).await? {
+        for acted in store.act(settle(claimed.iter().map(|it| it.started.lease))).await? {
             let _ = acted?;
         }
         Ok(())
     }
+
+    pub(crate) fn queue(&self) -> &QueueName {
+        &self.queue
+    }
+
+    pub(crate) fn enqueue(&self, from: usize, together: usize) -> Vec<Act> {
+        let calls = (from..from + together).map(|number| self.call(number));
+        calls.map(|call| Act { enqueue: vec![call], ..Act::default() }).collect()
+    }
+
+    pub(crate) fn claim(&self, most: usize) -> Claim {
+        Claim { queue: self.queue.clone(), most, lease: None, asks: Span::ZERO }
+    }
 }
 
-/// The same writes and syncs with nothing behind them: three commits for as many calls as were
-/// committed together. Says how long a sync took, too.
-fn bare_cycles(folder: &Path, row: Cycles, bytes: u64) -> anyhow::Result<(usize, u64)> {
-    let disk = Arc::new(TimedDisk::open(folder, row.sync)?);
-    let (unread, together) = (|_, _: &[u8]| Ok(()), row.together);
-    let (mut log, _) =
-        Log::open::<LogError>(disk.clone(), Settings::default(), SegmentNumber::FIRST, unread)?;
-    let record = vec![7; usize::try_from(bytes / 3)?];
-    let (begun, mut calls) = (Instant::now(), 0);
-    let mut batch = Batch::new();
-    while begun.elapsed() < ROW {
-        for _ in 0..3 {
-            batch.clear();
-            (0..together).for_each(|_| {
-                batch.push(&record);
-            });
-            log.commit(&mut batch)?;
-        }
-        calls += together;
-    }
-    Ok((rate(calls, begun.elapsed()), disk.sync_micros()?))
+/// Each start, done, an act by itself.
+pub(crate) fn settle(leases: impl Iterator<Item = Lease>) -> Vec<Act> {
+    let settlements = leases.map(|lease| vec![Settle::new(lease, Settlement::Done)]);
+    settlements.map(|settle| Act { settle, ..Act::default() }).collect()
 }
 
 pub(crate) fn fill(folder: &Path, waiting: usize) -> anyhow::Result<()> {
@@ -269,14 +261,21 @@ pub(crate) fn fill(folder: &Path, waiting: usize) -> anyhow::Result<()> {
 }
 
 pub(crate) async fn define(store: &Store) -> anyhow::Result<()> {
-    let limit = Limit::per(1_000_000_000, Span::from_secs(1)).burst(1_000_000_000);
-    let definition = Some(Definition::new(limit)?);
-    store.configure(Configure::limit(LimitName::new("api")?, definition)).await??;
-    let order = Order::Parallel(1_000_000);
-    let spec = QueueSpec { order, depth_max: 1 << 50, ..QueueSpec::default() };
+    store.configure(ample()?).await??;
+    let spec = spec();
     store.define_queue(QueueName::new("calls")?, spec.clone()).await??;
     store.define_queue(QueueName::new("others")?, spec).await??;
     Ok(())
+}
+
+/// A limit that is never in the way.
+pub(crate) fn ample() -> anyhow::Result<Configure> {
+    let limit = Limit::per(1_000_000_000, Span::from_secs(1)).burst(1_000_000_000);
+    Ok(Configure::limit(LimitName::new("api")?, Some(Definition::new(limit)?)))
+}
+
+pub(crate) fn spec() -> QueueSpec {
+    QueueSpec { order: Order::Parallel(1_000_000), depth_max: 1 << 50, ..QueueSpec::default() }
 }
 
 /// One of a hundred thousand tenants' calls, paid at the tenant's own meter of a hundred.
@@ -301,7 +300,7 @@ pub(crate) fn clock() -> TimeSource {
     Arc::new(move || -> Now { clock.both() })
 }
 
-fn rate(calls: usize, time: Duration) -> usize {
+pub(crate) fn rate(calls: usize, time: Duration) -> usize {
     let nanos = time.as_nanos().max(1);
     usize::try_from(calls as u128 * 1_000_000_000 / nanos).unwrap_or(usize::MAX)
 }
